@@ -35,6 +35,7 @@ IDLE_SECONDS = 120
 REFUSALS = {
     "no_link": (403, "this study is entered by a personal link"),
     "closed": (403, "this study is closed"),
+    "no_new": (403, "this study takes nobody new now; who has begun goes on"),
     "full": (503, "there are as many judges as there may be; try again later"),
     "not_yet": (409, "this step is not the next"),
     "other_judge": (409, "somebody else has begun in this browser since"),
@@ -84,12 +85,14 @@ def create_app(
 
     @app.post("/now")
     async def current_step(request: Request) -> Response:
-        """Where the judge of this browser is; ``{"kind": "welcome"}`` before they begin."""
+        """Where the judge of this browser is; ``{"kind": "welcome"}`` before they begin, with ``refused`` where they
+        cannot."""
         body = await read_body(request)
         link, panel_id, parameters = _address(body)
         judge = study.find(request.cookies.get(study.cookie), link, panel_id, code=_string(body, "list"))
         if judge is None:
-            return json_reply({"kind": "welcome"})
+            why = study.why_not(link, panel_id)
+            return json_reply({"kind": "welcome"} | ({} if why is None else {"refused": why}))
         if body.get("loaded") is True:
             await study.entered(judge, parameters)
             await study.loaded(judge)

@@ -160,10 +160,9 @@ class ServedStudy:
             await self.entered(judge, parameters or {})
             await self.loaded(judge)
             return judge, token
-        finished = sum(map(self.state.has_finished, self.state.judges.values()))
-        is_enough = finished >= settings.wanted or (self.lobby is not None and self.lobby.is_enough())
-        if self.state.closed or self.state.entry_stopped or is_enough:
-            raise Refused("closed")
+        if (why := self._why_nobody_new()) is not None:
+            raise Refused(why)
+        finished = self._finished()
         absent = self.absent()
         at_it = sum(judge.ended is None and code not in absent for code, judge in self.state.judges.items())
         if finished + at_it >= settings.most:
@@ -172,6 +171,30 @@ class ServedStudy:
         if address.panel_id:
             personal["worker"] = address.panel_id
         return await self.enlist(token, link=address.link, said=personal), token
+
+    def why_not(self, link: str | None, panel_id: str | None) -> str | None:
+        """Why somebody whose browser is not known cannot begin here: "closed" or "no_new"; None where they may try.
+
+        Whoever has an address of their own, and has begun by it in another browser, goes on there. Raises Refused.
+        """
+        address = self._address(link, panel_id)
+        for code, judge in self.state.judges.items():
+            has_id = address.panel_id and self.log.panel_id(code) == address.panel_id
+            if has_id or (address.link and judge.link == address.link):
+                return None
+        return self._why_nobody_new()
+
+    def _why_nobody_new(self) -> str | None:
+        """Why the study takes nobody new: "closed", or "no_new" by the lab's wish and where enough have finished."""
+        if self.state.closed:
+            return "closed"
+        is_enough = self._finished() >= self.settings.judges.wanted
+        if self.state.entry_stopped or is_enough or (self.lobby is not None and self.lobby.is_enough()):
+            return "no_new"
+        return None
+
+    def _finished(self) -> int:
+        return sum(map(self.state.has_finished, self.state.judges.values()))
 
     def _address(
         self, link: str | None, panel_id: str | None, parameters: Mapping[str, str | None] | None = None

@@ -215,7 +215,9 @@ def _draw_speakers(choices: _Choices) -> _Drawn:
             drawn.unbalanced += [f"{task}: {remark}" for remark in pool.unbalanced]
             drawn.lists += _lists(task, pool, choices, chance)
     if not any(entry.trials for entry in drawn.lists):
-        reasons = [*drawn.unbalanced, *reader.rules.sentences()]
+        apart = [task for task, about in drawn.about.items() if about.get("stimuli_in_common", {}).get("common") == 0]
+        reasons = [f"{task}: no stimulus was answered by people and by every agent (--common)" for task in apart]
+        reasons += [*drawn.unbalanced, *reader.rules.sentences()]
         raise InputError("no trial can be drawn: " + ("; ".join(reasons) or "the runs hold no such answers"))
     return drawn
 
@@ -286,8 +288,10 @@ def _named(names: Sequence[str], there: Collection[str]) -> set[str]:
 def _pool(answers: Sequence[Candidate], choices: _Choices, chance: random.Random) -> tuple[Pool, dict[str, Any]]:
     numbers: dict[str, Any] = {"candidates": len(answers)}
     if choices.common:
+        everywhere = len(_stimuli(answers))
         answers = in_common(answers)
         numbers["in_common"] = len(answers)
+        numbers["stimuli_in_common"] = {"common": len(_stimuli(answers)), "all": everywhere}
     of_people, of_machines = one_sided(answers)
     numbers["stimuli_of_one_side"] = {"people": of_people, "machines": of_machines}
     alike = duplicates(answers)
@@ -304,6 +308,11 @@ def _pool(answers: Sequence[Candidate], choices: _Choices, chance: random.Random
     numbers["agents"] = {name: len(of_agent) for name, of_agent in pool.machines.items()}
     numbers["self_disclosed"] = sum(map(_discloses_itself, pool.trials()))
     return pool, numbers
+
+
+def _stimuli(answers: Sequence[Candidate]) -> set[str]:
+    """The stimuli of the answers, without catch trials."""
+    return {answer.stimulus.id for answer in answers if not answer.is_catch}
 
 
 def _discloses_itself(trial: Candidate) -> bool:

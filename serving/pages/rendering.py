@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 STATIC = Path(__file__).with_name("static")
 LONGEST_TEXT = 5_000  # characters of a text that a page shows
@@ -37,10 +37,19 @@ def _environment(package: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["with_code"] = with_code
     environment.globals["style"] = Markup(
         resources.files("serving.pages").joinpath("static", "style.css").read_text("utf-8")
     )
     return environment
+
+
+def with_code(text: str) -> Markup:
+    """A sentence whose commands, in backticks, are marked as code; all of it is escaped."""
+    parts = [
+        Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(text.split("`"))
+    ]
+    return Markup("").join(parts)
 
 
 def printed(value: Any) -> Any:

@@ -21,3 +21,16 @@ class WatchedPage:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("console", lambda line: self.complaints.append(line.text) if line.type == "error" else None)
         self.page.on("dialog", lambda dialog: self.complaints.append(f"a dialog: {dialog.message}"))
+
+
+SMALL = """least => [...document.querySelectorAll("a, button, summary, input, select, textarea")]
+    .filter((node) => node.checkVisibility() && !node.closest("label, .skip, .away"))
+    .map((node) => [node, node.getBoundingClientRect()])
+    .filter(([, { width, height }]) => width < least || height < least)
+    .map(([node, { width, height }]) => `${node.tagName} ${node.textContent} ${width} x ${height}`)"""
+
+
+def small_targets(page: Page, least: float = 24) -> list[str]:
+    """What is pressed on a page and is lower or narrower than ``least`` pixels (WCAG 2.2, 2.5.8)."""
+    found: list[str] = page.evaluate(SMALL, least)
+    return found

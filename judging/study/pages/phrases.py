@@ -17,6 +17,9 @@ LATER_PHRASES = frozenset(
     {
         "bad_address",
         "begin_again",
+        "copied",
+        "copy_code",
+        "copy_selected",
         "delete_answers",
         "delete_finished_sure",
         "deletion_code",
@@ -48,11 +51,14 @@ LATER_PHRASES = frozenset(
         "instructions_talks",
         "kit_full",
         "kit_next_sure",
+        "no_new",
+        "not_sent",
         "talk_away",
         "talk_failed",
         "talk_question",
         "test_away",
         "test_failed",
+        "told_wait",
     }
 )
 """Phrases that came after version 0.2.0. A file of an older study may lack them: such a study opens as before, and the

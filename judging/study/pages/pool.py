@@ -148,10 +148,32 @@ class TrialPool:
         if few := self.lacking():
             problems.append(
                 "trials.number, practice, catch, sample: reduce these settings. A judge sees no stimulus and no "
-                f"conversation of people twice, and the settings ask for {count(few, 'trial')} too many: there are "
-                f"{self._stimuli()}"
+                f"conversation of people twice. {self._why_lacking(few)}"
             )
         return problems
+
+    def _why_lacking(self, few: int) -> str:
+        """Why ``few`` of a judge's trials cannot be drawn, by what takes the stimuli."""
+        number = self.settings.trials.number
+        stimuli = len({page.stimulus for page in self.pages})
+        taken = {name: each for name, each in self._beside().items() if each}
+        left = max(0, stimuli - sum(taken.values()))
+        clauses = [f"{name} {'takes' if name == 'practice' else 'take'} {each:,}" for name, each in taken.items()]
+        there = f"The set has {count(stimuli, 'stimulus', 'stimuli')}. "
+        if clauses:
+            there += f"{', '.join(clauses)}. ".capitalize()
+        if left < number:
+            rest = {0: "None is", 1: "1 is"}.get(left, f"{left:,} are")
+            return f"{there}{rest} left for the {count(number, 'trial')}"
+        return (
+            f"{there}{left:,} are left, but kinds of trials come equally often, and so {few:,} of the "
+            f"{count(number, 'trial')} cannot be drawn"
+        )
+
+    def catch_trials(self) -> int:
+        """How many catch trials each judge gets: a share of ``trials.number``, rounded."""
+        wanted = self.settings.trials
+        return round(wanted.catch * wanted.number) if self.has_catch() else 0
 
     def lacking(self) -> int:
         """How many of the wanted trials a judge may not get, by three lists that are drawn on trial."""
@@ -181,7 +203,7 @@ class TrialPool:
         kinds = {bool(page.agents) for page in self.pages if not page.catch} if wanted.sample else set()
         return {
             "practice": wanted.practice,
-            "catch trials": round(wanted.catch * wanted.number) if self.has_catch() else 0,
+            "catch trials": self.catch_trials(),
             "examples": len(kinds),
         }
 
@@ -226,7 +248,7 @@ class TrialPool:
                 used[agent] += seen.get(page.trials, 0)
         stimuli = set[str]()
         kinds = [name for name in CATCH if name in self.cells]
-        quota = shares(round(wanted.catch * wanted.number), kinds, chance) if kinds else {}
+        quota = shares(self.catch_trials(), kinds, chance) if kinds else {}
         caught = self._take(quota, seen, used, stimuli, chance)  # first: they are of fewer stimuli than the others
         practice = self._take(self._quota(wanted.practice, used, chance), seen, used, stimuli, chance)
         learning = self._take(self._quota(wanted.feedback, used, chance), seen, used, stimuli, chance)

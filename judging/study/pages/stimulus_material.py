@@ -177,6 +177,8 @@ class AskMaterial(SetMaterial):
             page |= {"cue": stimulus.cue, "examples": [list(pair) for pair in stimulus.examples]}
         if self.settings.task == "color_estimation":
             page["colors"] = list(COLORS)
+        if self.settings.task == "image_captioning":
+            page["fastest"] = FASTEST  # so that a page can tell how long somebody who is too fast has to wait
         for name in self.files(step):
             page["image"] = f"media/{name}"
         return page

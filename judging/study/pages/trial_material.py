@@ -1,6 +1,7 @@
 """Trials that people judge, with their control questions: what a page shows, and what is kept of its answer."""
 
 import hashlib
+import itertools
 import math
 import random
 from collections.abc import Iterator, Sequence
@@ -88,7 +89,13 @@ class TrialMaterial(Material):
         warnings = [] if uncertain is None else [uncertain]
         if self.pool.of_pairs:
             warnings += self._unused_of_pairs()
-        number = round(trials.catch * trials.number)
+        number = self.pool.catch_trials()
+        if trials.catch and self.pool.has_catch() and not number:
+            enough = next(more for more in itertools.count(trials.number) if round(trials.catch * more))
+            warnings.append(
+                f"trials.catch: no judge gets a catch trial: {trials.catch:g} of {count(trials.number, 'trial')} is "
+                f"rounded to 0. With trials.number = {enough} there is one"
+            )
         if not least or not number:
             return warnings
         out = sum(math.comb(number, caught) for caught in range(number + 1) if caught < least * number) / 2**number
@@ -121,15 +128,21 @@ class TrialMaterial(Material):
         return unused
 
     def summary(self) -> str:
-        """With the number of pages of each kind."""
-        trials = f"{count(self.number, 'trial')} for each judge"
+        """With the number that a judge's pages count up to, and of the pages of each kind in the set."""
+        seen = self.extent().number
+        parts = [f"{self.number:,} that count"]
+        if self.settings.trials.catch and self.pool.has_catch():
+            parts.append(count(self.pool.catch_trials(), "catch trial"))
+        if again := seen - self.number - self.pool.catch_trials():
+            parts.append(f"{again:,} shown again")
+        of_which = f" ({' + '.join(parts)})" if len(parts) > 1 else ""
+        trials = f"{count(seen, 'trial')} for each judge{of_which}"
         return f"{self.settings.task}: {trials}, drawn from these: {self.pool.numbers()}"
 
     def extent(self) -> Extent:
         """Pages with their catch trials and repeats; a page may not be answered before ``trials.seconds_before``."""
         trials = self.settings.trials
-        catch = trials.catch if self.pool.has_catch() else 0.0
-        number = trials.number + round(catch * trials.number) + round(trials.repeats * trials.number)
+        number = trials.number + self.pool.catch_trials() + round(trials.repeats * trials.number)
         of_pairs = self.pool.of_pairs
         seconds = max(PAIR_S if of_pairs else JUDGED_S[self.settings.task], trials.seconds_before)
         phrase = "first_judge_pairs" if of_pairs else "first_judge"

@@ -81,16 +81,14 @@ class KnownJudges:
             judge = self.waited_for
             until = None if state.closed else self.until.isoformat(timespec="seconds")
             left_out["waits_for"] = {"number": judge.number, "judge": judge.code, "until": until}
-            number = f"{len(self.later):,} of {count(len(self.finished) + len(self.later), 'judge')} who finished"
-            before = f"They joined after judge {judge.number} ({judge.code}), who"
+            number = f"{count(len(self.later), 'judge')} who {'has' if len(self.later) == 1 else 'have'} finished"
+            before = f"Judge {judge.number} ({judge.code}) joined earlier and"
             if state.closed:
-                told.append(
-                    f"{number} do not count for these decisions. {before} had not finished when the study was closed."
-                )
+                told.append(f"Not counted: {number}. {before} had not finished when the study was closed.")
             else:
                 told.append(
-                    f"{number} do not count for these decisions yet. {before} has not finished. The decisions wait for "
-                    f"judge {judge.number} until {self.until:%Y-%m-%d %H:%M} UTC, or longer if this judge goes on."
+                    f"Not counted yet: {number}. {before} has not finished. The decisions wait for judge "
+                    f"{judge.number} until {self.until:%Y-%m-%d %H:%M} UTC, or longer if this judge goes on."
                 )
         if self.by_kit:
             told.append(

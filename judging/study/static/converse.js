@@ -2,40 +2,72 @@
 "use strict";
 
 {
-  const { bubble, el, writer } = Turinglike;
+  const { bubble, el, unsentBubble, writer } = Turinglike;
 
   /** Shows a participant's conversation, from the lobby to its end; `tools` are what the pages share. */
-  async function talk(view, { actions, button, counted, go, phrase, post, put }) {
+  async function talk(view, { actions, button, counted, drafts, go, phrase, post, put }) {
     const list = el("ol.chat", { tabindex: 0, "aria-live": "polite", "aria-label": phrase("talk_title") });
     const status = el("p.note", { role: "status" });
     const left = el("p.small");
     let isBurst = false;
     let [shown, mine] = [-1, 0]; // messages that are seen, and the participant's of them
+    let isSending = false;
+    let unsent = null; // the participant's message, while it waits for the connection
     put(phrase("lobby_title"), el("p", phrase("lobby")));
 
     const place = writer(phrase("message"), phrase("send"), async (text) => {
       place.off(true);
-      place.area.value = "";
-      const { why } = await post("say", { step: view.step, list: view.list, turn: isBurst ? mine : shown, text });
-      if (!why) return;
-      status.textContent = phrase(why);
-      place.restore(text);
-      place.off(!isBurst);
+      place.area.value = ""; // it stays a draft until the server has it
+      isSending = true;
+      const body = { step: view.step, list: view.list, turn: isBurst ? mine : shown, text };
+      const { why } = await post("say", body, () => showUnsent(text));
+      isSending = false;
+      if (why) {
+        showUnsent(null);
+        status.textContent = phrase(why);
+        place.restore(text);
+      }
+      drafts.save();
+      if (isBurst) place.off(false);
     });
+
+    /** Show a message that waits for the connection; null for none. */
+    function showUnsent(text) {
+      unsent?.remove();
+      unsent = text === null ? null : unsentBubble("li", [phrase("you")], phrase("not_sent"), text);
+      if (unsent === null) return;
+      status.textContent = "";
+      list.append(unsent);
+      unsent.scrollIntoView({ block: "nearest" });
+    }
 
     function draw(talk) {
       const topic = talk.topic ? el("p", phrase("talk_topic", talk)) : "";
-      if (shown < 0) put(phrase("talk_title"), topic, left, list, status, place.form);
-      for (const { speaker, text } of talk.messages.slice(Math.max(shown, 0)))
+      if (shown < 0) {
+        put(phrase("talk_title"), topic, left, list, status, place.form);
+        forgetSent(talk);
+      }
+      const news = talk.messages.slice(Math.max(shown, 0));
+      if (news.some(({ speaker }) => speaker === talk.mine)) showUnsent(null);
+      for (const { speaker, text } of news)
         list.append(bubble("li", speaker === talk.mine, [phrase(speaker === talk.mine ? "you" : "other")], text));
+      if (unsent !== null && news.length) list.append(unsent);
       shown = talk.messages.length;
       isBurst = talk.burst;
       mine = talk.messages.filter((message) => message.speaker === talk.mine).length;
       left.textContent = counted("talk_left", talk.left, talk);
       status.textContent = phrase(isBurst ? "burst" : talk.my_turn ? "your_turn" : "their_turn");
-      place.off(!talk.my_turn);
+      place.off(!talk.my_turn || isSending);
       if (talk.my_turn) place.area.focus({ preventScroll: true });
       list.lastElementChild?.scrollIntoView({ block: "nearest" });
+    }
+
+    /** A draft that the server has, as the page was loaded again before it knew, is no draft. */
+    function forgetSent(talk) {
+      const last = talk.messages.filter(({ speaker }) => speaker === talk.mine).at(-1);
+      if (last?.text !== place.area.value.trim().split(/\s+/).join(" ")) return;
+      place.area.value = "";
+      drafts.save();
     }
 
     /** What is told of a conversation that goes on no more; a machine's fault is not told as somebody who left. */

@@ -7,27 +7,61 @@
   const kept = byId("kit");
   const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-  function notice(text) {
-    byId("notice").hidden = !text;
-    byId("notice").textContent = text ?? "";
+  const waiting = new Set(); // what waits for the connection
+  const notice = byId("notice");
+
+  /** Say that something waits for the connection. The notice is written once, however many wait and however often each
+   * tries: what is written there anew is read out anew. */
+  function lost(which, text) {
+    waiting.add(which);
+    if (!notice.hidden && notice.textContent === text) return;
+    notice.hidden = false;
+    notice.textContent = text;
   }
 
-  /** POST until it is answered: a lost connection (`offline` says so), or a server that starts again, takes time. */
-  async function post(address, body, offline) {
+  /** Something waits no more; the notice goes with the last. */
+  function found(which) {
+    waiting.delete(which);
+    if (waiting.size || notice.hidden) return;
+    notice.hidden = true;
+    notice.textContent = "";
+  }
+
+  /** Wait, but no longer than until the browser has a network again: returns whether that came first. */
+  function pause(ms) {
+    return new Promise((resolve) => {
+      const end = (isBack) => {
+        clearTimeout(timer);
+        removeEventListener("online", back);
+        resolve(isBack);
+      };
+      const back = () => end(true);
+      const timer = setTimeout(() => end(false), ms);
+      addEventListener("online", back);
+    });
+  }
+
+  /** POST until it is answered: a lost connection (`offline` says so), or a server that starts again, takes time.
+   * `whenLost` is called at the first try that is not answered. */
+  async function post(address, body, offline, whenLost = () => {}) {
     const request = { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
-    for (let tries = 0; ; tries++) {
+    const which = Symbol(address);
+    let tries = 0;
+    for (;;) {
       const reply = await fetch(address, request).catch(() => null);
       const body = await reply?.json().catch(() => null); // a proxy says in its own words that we are away
       if (body && (reply.status < 502 || body.error.code === "full")) {
-        notice(null);
+        found(which);
         if (!reply.ok) throw Object.assign(new Error(body.error.message), { code: body.error.code });
         return body;
       }
-      notice(offline);
-      await wait(RETRY[Math.min(tries, RETRY.length - 1)]);
+      if (!waiting.has(which)) whenLost();
+      lost(which, offline);
+      const isBack = await pause(RETRY[Math.min(tries, RETRY.length - 1)]);
+      tries = isBack ? 0 : tries + 1;
     }
   }
-  Object.assign(Turinglike, { notice, post, wait });
+  Object.assign(Turinglike, { found, lost, pause, post, wait });
 
   if (kept) {
     const about = JSON.parse(kept.textContent);

@@ -2,11 +2,11 @@
 "use strict";
 
 {
-  const { bubble, countWords, el, sentBy, writer } = Turinglike;
+  const { bubble, countWords, el, sentBy, unsentBubble, writer } = Turinglike;
 
   /** Shows a participant's test, from the lobby to its end; `tools` are what the pages share. */
   async function test(view, tools) {
-    const { actions, again, button, failed, go, off, paragraphs, phrase, post, put, reasons, slider } = tools;
+    const { actions, again, button, drafts, failed, go, off, paragraphs, phrase, post, put, reasons, slider } = tools;
     const top = el("p.small", { role: "status" });
     const list = el("div.exchanges", { "aria-live": "polite" });
     const status = el("p.note", { role: "status" });
@@ -16,17 +16,19 @@
     let stops = 0; // when the clock stops, in ms
     let formOf = ""; // the act and turn that the form is for
 
-    async function act(test, more, allow) {
+    /** Sends an act; returns whether it is kept, or can be no more. */
+    async function act(test, more, allow, whenLost) {
       allow(false);
       try {
         const which = { list: view.list, test: test.test, act: test.act, turn: test.turn };
-        const { why } = await post("act", { ...which, ...more });
-        if (!why || why === "test_void") return;
+        const { why } = await post("act", { ...which, ...more }, whenLost);
+        if (!why || why === "test_void") return true;
         status.textContent = phrase(why, view);
         allow(true);
       } catch (error) {
         await failed(error);
       }
+      return false;
     }
 
     const heading = ({ role }) => phrase(`test_${role}`);
@@ -54,9 +56,14 @@
         count.textContent = tooMany() ? phrase("too_many_words", view) : phrase("words_of", { words: words(), most });
         count.classList.toggle("bad", tooMany());
       };
-      const made = writer(phrase(asks ? "question" : "own_answer"), phrase("send"), (text) => {
-        if (!tooMany()) act(test, { text }, (is) => made.off(!is));
-      });
+      const send = async (text) => {
+        if (tooMany() || !(await act(test, { text }, (is) => made.off(!is)))) return;
+        made.area.value = "";
+        drafts.save();
+      };
+      // Each turn has a field of its own, lest the draft of one turn comes back in the next.
+      const id = `message-${test.turn}`;
+      const made = writer(phrase(asks ? "question" : "own_answer"), phrase("send"), send, { id });
       if (!asks) {
         made.area.after(count);
         made.area.addEventListener("input", look);
@@ -68,14 +75,40 @@
     function room(test, side) {
       const name = phrase(test.role === "judge" ? "agent_name" : "the_judge", { number: side });
       const list = el("div.chat", { tabindex: 0, role: "log", "aria-label": name });
-      const send = (text) =>
-        act(test, { side, text, id: String(Math.random()) }, (is) => {
+      let seen = 0; // messages that are in the list
+      let unsent = null; // the participant's message, while it waits for the connection
+
+      function showUnsent(text) {
+        unsent?.remove();
+        unsent = text === null ? null : unsentBubble("div", [phrase("you")], phrase("not_sent"), text);
+        if (unsent === null) return;
+        list.append(unsent);
+        list.scrollTop = list.scrollHeight;
+      }
+      const send = async (text) => {
+        const allow = (is) => {
           made.off(!is);
-          if (is) made.restore(text);
-          else made.area.value = "";
-        });
+          if (!is) made.area.value = ""; // it stays a draft until the server has it
+          else {
+            showUnsent(null);
+            made.restore(text);
+          }
+        };
+        await act(test, { side, text, id: String(Math.random()) }, allow, () => showUnsent(text));
+        drafts.save();
+      };
       const made = writer(phrase("message_to", { name }), phrase("send"), send, { id: `message-${side}`, rows: 1 });
-      return { list, made, name, node: el("section", el("h2", name), list, made.form) };
+
+      function show(messages) {
+        const news = messages.slice(seen);
+        seen = messages.length;
+        if (news.some(({ mine }) => mine)) showUnsent(null);
+        list.append(...news.map(({ mine, text }) => bubble("div", mine, mine ? phrase("you") : name, text)));
+        if (unsent !== null && news.length) list.append(unsent);
+        if (news.length) list.scrollTop = list.scrollHeight;
+        made.off(unsent !== null);
+      }
+      return { made, node: el("section", el("h2", name), list, made.form), show };
     }
 
     function tick() {
@@ -90,14 +123,12 @@
         list.replaceChildren(el("div.live", rooms.map(({ node }) => node)));
         top.setAttribute("role", "timer"); // which is not read out
         setInterval(tick, 250);
+        drafts.restore();
       }
       stops = Date.now() + 1000 * test.seconds_left;
       tick();
-      rooms.forEach(({ list, made, name }, at) => {
-        const news = test.chats[at].slice(list.children.length);
-        list.append(...news.map(({ mine, text }) => bubble("div", mine, mine ? phrase("you") : name, text)));
-        if (news.length) list.scrollTop = list.scrollHeight;
-        made.off(false);
+      rooms.forEach(({ made, show }, at) => {
+        show(test.chats[at]);
         made.form.hidden = test.act !== "say";
       });
     }
@@ -141,6 +172,7 @@
       formOf = wanted;
       const forms = { ask: writing, answer: writing, judge: judging };
       place.replaceChildren(forms[test.act]?.(test) ?? "");
+      drafts.restore();
       place.querySelector("textarea, input")?.focus({ preventScroll: true });
       (place.firstElementChild ?? list.lastElementChild)?.scrollIntoView({ block: "nearest" });
     }

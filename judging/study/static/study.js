@@ -2,7 +2,8 @@
 "use strict";
 
 {
-  const { ahead, askFields, byId, duration, el, field, isBlank, kit, notice, quote, sentBy, shown, wait } = Turinglike;
+  const { ahead, askFields, byId, drafts, duration, el, field, found, isBlank, kit, lost } = Turinglike;
+  const { pause, quote, sentBy, shown, wait } = Turinglike;
 
   const page = byId("page");
   const query = new URLSearchParams(location.search);
@@ -20,7 +21,7 @@
     const form = `${name}_${plurals.select(number)}`;
     return phrase(words[form] === undefined ? name : form, { number, ...values });
   }
-  const post = (address, body) => Turinglike.post(address, body, phrase("offline"));
+  const post = (address, body, whenLost) => Turinglike.post(address, body, phrase("offline"), whenLost);
   /** Whom this page is for: what its address says, and the judge whose pages this tab has had. */
   const who = () => ({
     link,
@@ -39,6 +40,8 @@
     onKey = null;
     for (const image of page.querySelectorAll("img")) image.dispatchEvent(new Event("turinglike-gone"));
     page.replaceChildren(el("h1", quote(heading)), ...parts);
+    document.title = heading === title ? title : `${heading} – ${title}`; // a list of tabs says which step is up
+    drafts.restore();
     scrollTo(0, 0);
     page.focus({ preventScroll: true });
   }
@@ -72,6 +75,12 @@
     return field("confidence", phrase("confidence"), el("div.line.small", phrase("unsure"), range, phrase("sure")));
   }
   const alarm = () => el("p.bad", { role: "alert" });
+  /** Tell what is wrong, so that it is seen and read out also where the same was told before. */
+  async function tell(problem, text) {
+    problem.textContent = "";
+    await wait(100);
+    problem.textContent = text;
+  }
   /** What a button does that answers a step. */
   const go = (view, answer) => (pressed) => {
     off(pressed);
@@ -97,13 +106,14 @@
 
   // pages
 
-  const PAGES = { welcome, consent, questions, after: questions, instructions, break: pause, trial, ask, talk, test, end };
+  const PAGES = { welcome, consent, questions, after: questions, instructions, break: rest, trial, ask, talk, test, end };
 
   /** Show a step; by default that there is none: declined, blocked or closed. */
   function show(view) {
     // This browser is somebody else's now, and nobody has come to this tab by an address of their own.
     const isLost = !kit && view.kind === "welcome" && Boolean(current?.list ?? (!isPersonal() && remembered()));
     foot((current = view));
+    drafts.begin(`${words.study} ${view.list} ${view.kind} ${view.step}`);
     if (view.list && navigator.cookieEnabled) sessionStorage.setItem(place(), view.list);
     return isLost ? welcome(view, phrase("begin_again")) : (PAGES[view.kind] ?? over)(view);
   }
@@ -142,7 +152,8 @@
       post("join", who()).then(show).catch(failed);
     });
     const told = note ? [el("p.truth", { role: "status" }, note)] : firstPage();
-    put(title, ...told, actions(begin), kit?.buttons(phrase) ?? "");
+    const way = view.refused ? el("p.truth", { role: "status" }, phrase(view.refused)) : actions(begin);
+    put(title, ...told, way, kit?.buttons(phrase) ?? "");
   }
 
   /** Who asks, how long it takes, how much there is to do, and what will happen. */
@@ -174,7 +185,7 @@
       const filled = Object.fromEntries([...new FormData(node)].filter(([, value]) => !isBlank(value)));
       const lacking = required.find((name) => !(name in filled));
       if (!lacking) return send(view, filled);
-      problem.textContent = phrase("incomplete");
+      tell(problem, phrase("incomplete"));
       byId(`q-${lacking}`).focus();
     };
     const problem = alarm();
@@ -242,7 +253,7 @@
     put(phrase("instructions_title"), ...texts, ...samples, actions(button("next", go(view, { device }))));
   }
 
-  function pause(view) {
+  function rest(view) {
     const on = button("next", go(view, {}));
     put(phrase("break_title"), el("p", phrase("break_text", view)), actions(on));
     onKey = ({ key, repeat }) => key === "Enter" && !repeat && on.click();
@@ -264,12 +275,14 @@
     try {
       parts = await load();
     } catch {
-      notice(phrase("offline"));
-      await wait(2000);
-      show(await post("now", who()));
+      lost(stage, phrase("offline"));
+      await pause(2000);
+      const now = await post("now", who());
+      if (now.step !== view.step) found(stage);
+      show(now);
       return null;
     }
-    notice(null);
+    found(stage);
     if (current !== view) return null; // who loaded it has left meanwhile
     const before = wasShown(view);
     const top = el("div.top", el("progress", { max: view.of, value: view.number - 1, "aria-label": heading }));
@@ -291,7 +304,7 @@
       if (sent || form.fields.disabled) return;
       const filled = form.answer();
       if (filled === null) {
-        problem.textContent = phrase("incomplete");
+        tell(problem, phrase("incomplete"));
         return;
       }
       sent = true;
@@ -320,11 +333,11 @@
   }
 
   function talk(view) {
-    return Turinglike.talk(view, { actions, button, counted, go, phrase, post, put }).catch(failed);
+    return Turinglike.talk(view, { actions, button, counted, drafts, go, phrase, post, put }).catch(failed);
   }
 
   function test(view) {
-    const tools = { actions, again: test, button, failed, go, off, paragraphs, phrase, post, put, reasons, slider };
+    const tools = { actions, again: test, button, drafts, failed, go, off, paragraphs, phrase, post, put, reasons, slider };
     return Turinglike.test(view, tools).catch(failed);
   }
 
@@ -337,14 +350,17 @@
       if (fields.disabled || submit.getAttribute("aria-disabled") === "true") return;
       const texts = [...new FormData(node).values()].map((text) => text.trim());
       if (texts.some(isBlank)) {
-        problem.textContent = phrase("incomplete");
+        tell(problem, phrase("incomplete"));
         return;
       }
       off(submit);
       const said = view.asked === "object_detection" ? texts : texts[0];
-      send(view, { answer: said, ...up.times(performance.now()) }, (reply) => {
+      const at = performance.now();
+      send(view, { answer: said, ...up.times(at) }, (reply) => {
         if (reply.told.length && reply.next.step === view.step) {
-          problem.textContent = reply.told.map((flag) => phrase(`told_${flag}`)).join(" ");
+          const number = Math.max(1, Math.ceil((view.fastest - (at - up.begin)) / 1000));
+          const told = (flag) => [phrase(`told_${flag}`), flag === "too_fast" && phrase("told_wait", { number })];
+          tell(problem, reply.told.flatMap(told).filter(Boolean).join(" "));
           off(submit, false);
           return;
         }
@@ -451,8 +467,24 @@
     node.scrollIntoView({ block: "nearest" });
   }
 
+  /** A button that copies the code; where the browser does not let it, the code is selected for a copy by hand. */
+  function copying(code) {
+    const told = el("span.small", { role: "status" });
+    const copy = async () => {
+      told.textContent = "";
+      try {
+        await navigator.clipboard.writeText(code);
+        told.textContent = phrase("copied");
+      } catch {
+        getSelection().selectAllChildren(byId("code"));
+        told.textContent = phrase("copy_selected");
+      }
+    };
+    return el("div.line", button("copy_code", copy, true), told);
+  }
+
   function codes({ code, redirect }) {
-    const parts = code ? [el("p", phrase("code")), el("p.code", code)] : [];
+    const parts = code ? [el("p", phrase("code")), el("p.code", { id: "code" }, code), copying(code)] : [];
     if (redirect) parts.push(el("p", el("a", { href: redirect, rel: "noreferrer" }, phrase("redirect"))));
     return parts;
   }

@@ -4,13 +4,29 @@
 {
   const { el, lazily, note, quiet, PLOT_WIDTH, PLOTS, quote, svg, TASKS } = Turinglike;
 
-  /** A figure of the index as an element: title, drawing, note, table, a button that saves it. */
+  const narrow = matchMedia("(max-width: 40rem)");
+  const BESIDE = 68; // pixels of a phone's screen that are no drawing's
+  const width = () => (narrow.matches ? Math.max(280, Math.min(PLOT_WIDTH, innerWidth - BESIDE)) : PLOT_WIDTH);
+
+  narrow.addEventListener("change", () => {
+    for (const drawing of document.querySelectorAll("svg.chart")) drawing.dispatchEvent(new Event("redraw"));
+  });
+
+  /** A figure of the index as an element: title, drawing, note, table, a button that saves it. On a phone it is drawn
+   * as wide as the screen, so that nothing of it is out of sight and its words can be read. */
   function chart(figure) {
-    const { parts, height, table } = PLOTS[figure.kind](figure);
+    const plot = (whole) => PLOTS[figure.kind](figure, whole);
+    const { table } = plot(PLOT_WIDTH);
     const label = `${TASKS[figure.task] ?? figure.task}: ${figure.title}`;
     const title = `${figure.title}: its figures are in the table below`;
-    const about = { viewBox: `0 0 ${PLOT_WIDTH} ${height}`, role: "img", "aria-label": title };
-    const drawing = svg("svg.chart", about, parts);
+    const drawing = svg("svg.chart", { role: "img", "aria-label": title });
+    const draw = () => {
+      const { parts, height } = plot(width());
+      drawing.setAttribute("viewBox", `0 0 ${width()} ${height}`);
+      drawing.replaceChildren(svg("g", parts));
+    };
+    draw();
+    drawing.addEventListener("redraw", draw);
     const save = quiet("Save as SVG", () => saved(drawing, figure.title));
     const inTable = lazily("As a table", () => tabled(`${label}, as a table`, table));
     return el(

@@ -10,6 +10,13 @@
     return el(tag, { class: isMine ? "right" : "left" }, el("span.who", who), words);
   }
 
+  /** A message of the reader that no server has yet; `state` says so. */
+  function unsentBubble(tag, who, state, text) {
+    const node = bubble(tag, true, [who, " · ", state], text);
+    node.classList.add("unsent");
+    return node;
+  }
+
   /** A place to write, whose text goes to `send`; Enter sends, with Shift it begins a new line. */
   function writer(label, name, send, { hint = "", id = "message", ...attributes } = {}) {
     const area = el("textarea", { id, rows: 3, maxlength: 2000, ...attributes });
@@ -30,5 +37,5 @@
     return { form, area, restore, off: (is) => press.setAttribute("aria-disabled", String(is)) };
   }
 
-  Object.assign(Turinglike, { bubble, writer });
+  Object.assign(Turinglike, { bubble, unsentBubble, writer });
 }

@@ -7,9 +7,11 @@
   const SERIES = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#7b5ea7"];
   const PEOPLE = "people";
   const LETTER = 7.3; // pixels of a letter at 12 pixels, about
-  const WIDTH = 720;
+  const WIDTH = 720; // pixels of a drawing; on a phone those that the screen has
+  const ONE_PANEL = 480; // pixels below which panels stand below each other
   const DARK = ["black", "blue", "brown", "purple", "green", "red"]; // colours under white letters
-  const NAMED = 170; // pixels for names of rows, at most
+  /** Pixels for names of rows, at most. */
+  const namesIn = (width) => Math.min(170, 0.34 * width);
 
   const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
   const short = (value) =>
@@ -39,13 +41,14 @@
   const isNumber = (value) => value !== null && value !== undefined;
 
   /** Means with intervals, one panel for each number and one row for each agent; people's mean is a line. */
-  function panels({ rows, panels: all }) {
-    const across = Math.min(all.length, all.some(({ title }) => title.length > 20) ? 2 : 3);
-    const left = beside(rows, NAMED);
+  function panels({ rows, panels: all }, whole) {
+    const most = whole < ONE_PANEL ? 1 : all.some(({ title }) => title.length > 20) ? 2 : 3;
+    const across = Math.min(all.length, most);
+    const left = beside(rows, namesIn(whole));
     const gap = 30;
     const hasDelta = ({ delta }) => delta.some(isNumber);
     const room = all.some(hasDelta) ? 42 : 0; // pixels for the deltas
-    const width = (WIDTH - left - gap * across) / across - room;
+    const width = (whole - left - gap * across) / across - room;
     const tall = rows.length * 20 + 58;
     const panel = ({ title, values, delta }, number) => {
       const x0 = left + (number % across) * (width + room + gap) + gap / 2;
@@ -71,7 +74,9 @@
         upright(value, { "stroke-opacity": 0.15 }),
         text(x0 + scale.at(value), y0 + tall - 18, short(value), { "text-anchor": "middle", "font-size": 11 }),
       ];
-      return [named(x0, y0 + 14, title, width + room, { "font-weight": 600 }), scale.ticks.map(tick), rows.map(row)];
+      const isNarrow = whole < ONE_PANEL; // the title then has the place above the names of rows, too
+      const heading = named(isNarrow ? 8 : x0, y0 + 14, title, isNarrow ? whole : width + room, { "font-weight": 600 });
+      return [heading, scale.ticks.map(tick), rows.map(row)];
     };
     const head = all.flatMap((each) => [each.title, ...(hasDelta(each) ? ["δ"] : [])]);
     const body = rows.map((name, at) => {
@@ -111,9 +116,9 @@
   }
 
   /** Shares that add up to one, a bar for each row, in the colours that they are the names of. */
-  function stacks({ rows, columns, values }) {
-    const left = beside(rows, NAMED);
-    const width = WIDTH - left - 10;
+  function stacks({ rows, columns, values }, whole) {
+    const left = beside(rows, namesIn(whole));
+    const width = whole - left - 10;
     const fill = (name) => (WORDS.includes(name) ? name : "#8884");
     const edge = { stroke: INK, "stroke-opacity": 0.4 };
     const ink = (name) => (name === "other words" ? INK : DARK.includes(name) ? "#fff" : "#000");
@@ -139,7 +144,7 @@
     const used = columns.filter((_, column) => values.some((row) => row[column][0] > 0));
     const legend = used.map((name) => {
       const wide = 22 + name.length * 6.6;
-      if (x + wide > WIDTH) [x, y] = [left, y + 18];
+      if (x + wide > whole) [x, y] = [left, y + 18];
       x += wide;
       const square = { x: x - wide, y, width: 11, height: 11, fill: fill(name), ...edge };
       return [svg("rect", square), text(x - wide + 14, y + 10, name, { "font-size": 11 })];
@@ -149,22 +154,24 @@
   }
 
   /** A table of shares, the larger the darker; a cell's title has its interval. */
-  function matrix({ rows, columns, values }) {
-    const left = beside(rows, NAMED + 40);
-    const side = Math.min(74, (WIDTH - left) / columns.length);
+  function matrix({ rows, columns, values }, whole) {
+    const left = beside(rows, 1.24 * namesIn(whole));
     const tall = 24;
-    const isSteep = columns.some((name) => name.length * LETTER > side - 4);
-    const longest = Math.min(110, Math.max(...columns.map((name) => name.length)) * LETTER);
+    const most = Math.min(110, 0.25 * whole); // pixels for names of columns
+    const longest = Math.min(most, Math.max(...columns.map((name) => name.length)) * LETTER);
+    const level = Math.min(74, (whole - left) / columns.length);
+    const isSteep = columns.some((name) => name.length * LETTER > level - 4);
+    const side = isSteep ? Math.min(74, (whole - left - 0.75 * longest) / columns.length) : level; // the last leans out
     const top = isSteep ? longest * 0.75 + 14 : 20;
     const heads = columns.map((name, column) => {
       const [x, y] = [left + (column + 0.5) * side, top - 6];
       const way = isSteep ? { transform: `rotate(-45 ${x} ${y})` } : { "text-anchor": "middle" };
-      return named(x, y, name, isSteep ? 110 : side, way);
+      return named(x, y, name, isSteep ? most : side, way);
     });
-    const most = Math.max(0.01, ...values.flat().map((cell) => cell?.[0] ?? 0));
+    const largest = Math.max(0.01, ...values.flat().map((cell) => cell?.[0] ?? 0));
     const drawn = (cell, row, column) => {
       if (!cell) return null;
-      const strength = cell[0] / Math.max(most, most > 0.3 ? 1 : 0);
+      const strength = cell[0] / Math.max(largest, largest > 0.3 ? 1 : 0);
       const title = `${rows[row]}, ${columns[column]}: ${interval(cell, percent)}, of ${cell[3]}`;
       const [x, y] = [left + column * side, top + row * tall];
       const place = { x: x + 1, y: y + 1, width: side - 2, height: tall - 2, fill: "#0072b2" };

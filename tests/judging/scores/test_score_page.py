@@ -14,7 +14,8 @@ from judging.scores.computing import compute_scores
 from judging.scores.conclusions import BLIND, DETECTED, OPEN, PASSES, TAKEN, UNKNOWN
 from judging.scores.scores import Scores
 from judging.scores.tiles import ORDER, overall_outcome, sentence
-from tests.helpers.watched_page import WatchedPage
+from serving.pages.rendering import with_code
+from tests.helpers.watched_page import WatchedPage, small_targets
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -121,6 +122,35 @@ def _tile(text: str) -> dict[str, str]:
     found = re.fullmatch(r"(.) ([A-Z ]+) by (\w+)", first)
     assert found is not None, first
     return {"sign": found[1], "word": found[2], "judge": found[3], "text": text}
+
+
+SIZES = """() => [...document.querySelectorAll("#result .plot svg")].map((svg) => {
+    const text = svg.querySelector("text");
+    return parseFloat(getComputedStyle(text).fontSize) * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+})"""
+
+
+def test_on_a_phone_figures_can_be_read_and_links_can_be_hit(scores: Path, browser: Browser) -> None:
+    watched = WatchedPage(browser, java_script_enabled=True, viewport={"width": 390, "height": 844})
+    page = watched.page
+    for fragment in ("", "#details"):
+        page.goto("about:blank")
+        page.goto((scores / "index.html").as_uri() + fragment)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert small_targets(page) == []
+    page.goto("about:blank")
+    page.goto((scores / "index.html").as_uri())
+    sizes = page.evaluate(SIZES)
+    assert sizes
+    assert min(sizes) >= 9.5, sizes
+    assert page.locator("#result p.note code").inner_text() == "turinglike study status"
+    assert "`" not in page.locator("main").inner_text()
+    watched.context.close()
+
+
+def test_a_command_in_a_sentence_is_code_and_nothing_becomes_markup() -> None:
+    assert with_code("run `a <b>` & `c`, <i>") == "run <code>a &lt;b&gt;</code> &amp; <code>c</code>, &lt;i&gt;"
+    assert with_code("none") == "none"
 
 
 def test_the_drawn_interval_is_that_of_the_scores(scores: Path, browser: Browser) -> None:

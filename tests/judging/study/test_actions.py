@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from judging.study.serving_study import ServedStudy
 from serving.cli import main
 from tests.helpers import study_folders
 
@@ -84,9 +85,37 @@ def test_why_a_judge_has_no_more_trials_is_told_in_numbers(tmp_path: Path, capsy
     assert "26 stimuli minus 2 for practice and 2 for examples, and no more trials can be drawn from them. No" in said
     assert said.endswith("kinds of trials come equally often: 26 of alpha, 26 of beta, 6 of people")
     study = study_folders.changed(tmp_path / "words" / "study", number=24)
-    assert "2 trials too many: there are 26 stimuli minus 2 for practice and 2 for examples" in refused(
+    assert "twice. The set has 26 stimuli. Practice takes 2, examples take 2. 22 are left for the 24 trials" in refused(
         capsys, "check", study
     )
+
+
+@pytest.mark.parametrize(
+    ("changes", "told", "warned"),
+    [
+        ({"number": 5}, "5 trials for each judge (5 that count + 0 catch trials), drawn", True),
+        ({"number": 6}, "7 trials for each judge (6 that count + 1 catch trial), drawn", False),
+        ({"number": 10, "repeats": 0.2}, "13 trials for each judge (10 that count + 1 catch trial + 2 shown", False),
+        ({"number": 10, "catch": 0.0}, "10 trials for each judge, drawn", False),
+    ],
+)
+def test_check_tells_the_number_that_a_judge_sees(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any], told: str, warned: bool
+) -> None:
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(30, catch=20))
+    study = study_folders.write_study(tmp_path / "study", trials, "word_association", **{"catch": 0.1, **changes})
+    assert main(["study", "check", str(study)]) == 0
+    said = capsys.readouterr()
+    assert f"word_association: {told}" in said.out
+    assert ("trials.catch: no judge gets a catch trial: 0.1 of 5 trials is rounded to 0. With" in said.err) is warned
+    if warned:
+        assert "With trials.number = 6 there is one" in said.err
+
+    async def work(served: ServedStudy) -> None:
+        judge, _ = await served.join(None, None)
+        assert f"{judge.counted()} trials for each judge" in told
+
+    study_folders.run(study, work)
 
 
 def _number(row: tuple[dict[str, Any], dict[str, Any]]) -> int:

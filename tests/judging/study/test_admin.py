@@ -19,6 +19,7 @@ import pytest
 from judging.study.kinds import material_of
 from judging.study.log.participant_events import EntryChanged
 from judging.study.log.state import read_state
+from judging.study.pages.page_answers import Refused
 from judging.study.results.progress import curve
 from judging.study.results.status import read_status
 from judging.study.serving_study import ServedStudy
@@ -180,7 +181,7 @@ def test_whoever_has_begun_goes_on_when_nobody_new_may_begin(tmp_path: Path) -> 
         judge = await arrived(served, "trial")
         await served.set_entry(is_open=False)
         await served.set_entry(is_open=False)
-        with pytest.raises(Exception, match="closed"):
+        with pytest.raises(Refused, match="no_new"):
             await served.join(None, None)
         while judge.current is not None:
             await served.answer(judge, judge.step, {"verdicts": ["human"], "rt": 1000.0})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from collections import Counter
 from collections.abc import Sequence
@@ -25,9 +26,16 @@ from serving.runs.opening import new_people_run
 from tests.helpers.study_folders import arrived, begin_in, changed, exported, run, serving
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
 GOOD = "a wide red field under a pale sky"
+WRITES = """() => {
+    globalThis.writes = [];
+    new MutationObserver((changes) => {
+        for (const { addedNodes } of changes)
+            for (const node of addedNodes) globalThis.writes.push(node.textContent);
+    }).observe(document.querySelector("[role=alert]"), { childList: true });
+}"""
 
 
 def made(folder: Path, task: str, number: int = 3, checks: str = "tell") -> Path:
@@ -230,6 +238,30 @@ def test_people_answer_in_a_browser_and_become_trials(browser: Browser, tmp_path
     trials = [json.loads(line) for line in (tmp_path / "T" / "trials.jsonl").read_text().splitlines()]
     assert len(trials) == number
     assert all("image" in trial for trial in trials)
+
+
+def test_a_refusal_is_told_anew_each_time_and_says_how_long_to_wait(browser: Browser, tmp_path: Path) -> None:
+    study = made(tmp_path, "image_captioning", 1)
+
+    def refuse(route: Route) -> None:
+        sent = route.request.post_data_json
+        assert sent is not None
+        step = sent["step"]
+        told = ["too_few_words", "too_fast"]
+        route.fulfill(json={"new": False, "told": told, "truth": None, "next": {"step": step}})
+
+    with serving(study) as server:
+        page = begin_in(browser.new_context().new_page(), server.url)
+        page.locator("fieldset.all:enabled").wait_for()
+        page.route("**/answer", refuse)
+        page.evaluate(WRITES)
+        page.get_by_label("Describe").fill("too short")
+        for times in (1, 2):
+            page.get_by_role("button", name="Continue").click()
+            page.wait_for_function(f"() => writes.length === {times}")
+            told = page.get_by_role("alert").inner_text()
+            assert re.search(r"at least 6 words.* take your time .* You can continue in [1-4] s\.$", told), told
+        page.context.close()
 
 
 def test_an_answer_that_shows_nothing_is_told_in_the_browser(browser: Browser, tmp_path: Path) -> None:

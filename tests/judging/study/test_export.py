@@ -163,17 +163,17 @@ def test_status_says_why_judges_who_finished_do_not_count_yet(
     status = json.loads(capsys.readouterr().out)
     assert {name: status["agents"][name]["judges"] for name in ("alpha", "beta")} == {"alpha": 1, "beta": 1}
     until = datetime.fromisoformat(waited_for.last_seen) + timedelta(hours=2)
-    of_joining = "They joined after judge 2 ({code}), who {is_at_it}"
+    joined = f"Judge 2 ({waited_for.code}) joined earlier and"
     who = {"number": 2, "judge": waited_for.code}
     if is_closed:
-        told = of_joining.format(code=waited_for.code, is_at_it="had not finished when the study was closed.")
         assert status["waits_for"] == {**who, "until": None}
-        assert status["not_counted"] == f"3 of 4 judges who finished do not count for these decisions. {told}"
+        assert status["not_counted"] == (
+            f"Not counted: 3 judges who have finished. {joined} had not finished when the study was closed."
+        )
     else:
-        told = of_joining.format(code=waited_for.code, is_at_it="has not finished.")
         assert status["waits_for"] == {**who, "until": until.isoformat(timespec="seconds")}
         assert status["not_counted"] == (
-            f"3 of 4 judges who finished do not count for these decisions yet. {told} The decisions wait for judge 2 "
+            f"Not counted yet: 3 judges who have finished. {joined} has not finished. The decisions wait for judge 2 "
             f"until {until:%Y-%m-%d %H:%M} UTC, or longer if this judge goes on."
         )
     assert main(["study", "status", str(study)]) == 0

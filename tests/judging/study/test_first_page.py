@@ -1,7 +1,9 @@
 """What the first page of a study tells is what then comes."""
 
+from __future__ import annotations
+
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,7 +13,10 @@ from judging.study.pages.phrases import read_phrases
 from judging.study.serving_study import ServedStudy
 from judging.study.step_pages import view
 from tests.helpers import online_studies, study_folders, talk_studies
-from tests.helpers.study_folders import run
+from tests.helpers.study_folders import Visitor, run, turinglike
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 @pytest.mark.parametrize("practice", [0, 2])
@@ -61,3 +66,50 @@ def test_a_lab_may_say_it_in_its_own_words(tmp_path: Path) -> None:
     study_folders.changed(study, institution="Vision Lab", duration_minutes=12, welcome="You talk.\n\nThen you go.")
     told = first_page(material_of(study))
     assert (told["institution"], told["minutes"], told["text"]) == ("Vision Lab", 12, "You talk.\n\nThen you go.")
+
+
+def test_it_says_who_may_not_begin_and_whoever_has_begun_still_may(tmp_path: Path) -> None:
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(20))
+    folder = study_folders.write_study(tmp_path / "study", trials, "word_association", number=2, worker="PID")
+
+    async def work(served: ServedStudy) -> None:
+        judge, _ = await served.join(None, "aa")
+        asked = (None, "", "aa", "bb")
+        assert [served.why_not(None, panel_id) for panel_id in asked] == [None] * 4
+        await served.set_entry(is_open=False)
+        assert [served.why_not(None, panel_id) for panel_id in asked] == ["no_new", "no_new", None, "no_new"]
+        again, _ = await served.join(None, "aa")
+        assert again is judge
+        await served.end()
+        assert [served.why_not(None, panel_id) for panel_id in asked] == ["closed", "closed", None, "closed"]
+
+    run(folder, work)
+
+
+def test_a_study_that_takes_nobody_has_a_sentence_in_place_of_the_button(browser: Browser, tmp_path: Path) -> None:
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(20))
+    folder = study_folders.write_study(tmp_path / "study", trials, "word_association", number=2)
+    with study_folders.serving(folder, TURINGLIKE_API_KEY="k" * 20) as server:
+        page = browser.new_context().new_page()
+        page.goto(server.url)
+        begin = page.get_by_role("button", name="Begin")
+        begin.wait_for()
+        admin = Visitor(server.port, authorization=f"Bearer {'k' * 20}")
+        assert admin.post("/admin/entry", open=False)[0] == 200
+        begin.click()  # the page was loaded before
+        page.get_by_text("This study takes no new participants now.").wait_for()
+        page.reload()
+        page.get_by_role("status").get_by_text("This study takes no new participants now.").wait_for()
+        assert begin.count() == 0
+        assert page.get_by_text("What will happen").is_visible()
+        assert admin.post("/admin/entry", open=True)[0] == 200
+        page.reload()
+        begin.click()
+        page.get_by_role("heading", name="What to do").wait_for()
+        page.context.clear_cookies()
+    assert turinglike("study", "close", folder) == 0
+    with study_folders.serving(folder) as server:
+        page.goto(server.url)
+        page.get_by_role("status").get_by_text("This study is closed.").wait_for()
+        assert begin.count() == 0
+        page.context.close()

@@ -466,7 +466,7 @@ def test_two_browsers_converse_and_one_leaves(browser: Browser, tmp_path: Path, 
             assert pages[0].get_by_text("The other one has left").count() == 0
         pages[0].context.close()
         pages[1].get_by_text("The other one has left").wait_for()
-        assert pages[1].title() == "A conversation"
+        assert pages[1].title() == "Conversation – A conversation"
         pages[1].get_by_role("button", name="Continue").click()
         pages[1].locator(".code").wait_for()
         pages[1].context.close()

@@ -332,7 +332,7 @@ def test_who_was_in_no_test_that_counts_takes_nobodys_place(tmp_path: Path, monk
             assert (await take_part(served, judge, "q"))[-1]["state"] == name
             assert (await served.answer(judge, judge.step, {})).is_new
             assert judge.ended == "finished"
-        with pytest.raises(Refused, match="closed"):
+        with pytest.raises(Refused, match="no_new"):
             await served.join(None, None)
 
     run(made(tmp_path, participants_wanted=1, participants_most=1, exchanges=[1], two_machines=1.0), work)
@@ -475,7 +475,7 @@ def test_two_browsers_hold_a_test_and_one_leaves_the_next(browser: Browser, tmp_
         judge.get_by_role("button", name="Wait for another test").click()
         judge.get_by_role("button", name="Go on without").click()
         judge.locator(".code").wait_for()
-        assert judge.title() == "Which one is the human?"
+        assert judge.title().endswith(" – Which one is the human?")
         judge.context.close()
     assert faults == []
     first, second = read_state(study).meetings.values()

@@ -16,6 +16,7 @@ from serving.cli import main
 from tests.helpers import study_folders
 from tests.helpers.server_process import Server
 from tests.helpers.study_folders import BAD
+from tests.helpers.watched_page import small_targets
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -90,6 +91,8 @@ def answer(page: Page, key: str = "f") -> None:
 
 def test_a_study_by_the_keyboard_alone(context: BrowserContext, server: Server, study: Path) -> None:
     page = opened(context, server)
+    page.get_by_role("button", name="Begin").wait_for()
+    assert page.title() == "Human or machine?"
     for heading, name in [("Human", "Begin"), ("Human", "I agree"), ("About you", "Continue"), ("What", "Continue")]:
         page.get_by_role("heading", name=heading).wait_for()
         button = page.get_by_role("button", name=name)
@@ -108,6 +111,7 @@ def test_a_study_by_the_keyboard_alone(context: BrowserContext, server: Server, 
     page.keyboard.press("Enter")
     for number in range(1, 7):
         page.get_by_role("heading", name=f"Trial {number} of 6").wait_for()
+        assert page.title() == f"Trial {number} of 6 – Human or machine?"
         assert page.locator("img.photograph").evaluate("node => node.naturalWidth") == 32
         assert page.locator("input:checked").count() == 0  # a key of the page before does nothing here
         answer(page, "fj"[number % 2])
@@ -140,7 +144,7 @@ def test_a_study_by_the_keyboard_alone(context: BrowserContext, server: Server, 
     ended = judge.answers[judge.answers.index(pause) - 1].at
     took = datetime.fromisoformat(pause.at) - datetime.fromisoformat(ended)
     assert pause.seconds == took.total_seconds() > 0
-    assert page.title() == "Human or machine?"
+    assert page.title() == "Done – Human or machine?"
     assert page.faults == []
 
 
@@ -279,7 +283,21 @@ def test_on_the_last_page_nobody_takes_the_code_or_the_button_for_the_other(
         answer(page)
         page.locator(".code").wait_for()
         judge = judge_of(context, here)
-        assert page.locator("main").inner_text().split("\n")[-1] == page.inner_text(".code") == judge.end_code
+        lines = [line for line in page.locator("main").inner_text().split("\n") if line]
+        assert lines[-2:] == [judge.end_code, "Copy the code"]
+        assert page.inner_text(".code") == judge.end_code
+        # There is no clipboard without a permission; with one the button copies the code and nothing else.
+        copied = page.locator("main").get_by_role("status")
+        page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error()); }")
+        page.get_by_role("button", name="Copy the code").click()
+        copied.get_by_text("The code is selected.").wait_for()
+        assert page.evaluate("getSelection().toString()").strip() == judge.end_code
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.evaluate("delete navigator.clipboard.writeText")
+        page.get_by_role("button", name="Copy the code").click()
+        copied.get_by_text("Copied.").wait_for()
+        assert page.evaluate("navigator.clipboard.readText()") == judge.end_code
+        assert small_targets(page) == []
         assert judge.code not in page.locator("main").inner_text()
         said = f"Your code for deletion: {judge.code}. It is not your completion code."
         assert page.locator("#foot p").inner_text().startswith(said)

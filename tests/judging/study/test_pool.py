@@ -96,7 +96,7 @@ def test_no_judge_meets_a_conversation_of_people_in_two_pairs(tmp_path: Path) ->
     for turns in draw_many(drawn, 10):
         assert len({turn.page.people for turn in turns}) == len(turns) >= 9
     more = pool(tmp_path / "more", "conversation", trials, number=12, practice=1)
-    assert "ask for 1 trial too many" in " ".join(more.problems())
+    assert "12 trials cannot be drawn" in " ".join(more.problems())
 
 
 def test_examples_are_drawn_for_each_judge_who_does_not_meet_their_stimuli(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_what_cannot_be_drawn_is_named(tmp_path: Path) -> None:
     for turns in draw_many(drawn, 20):
         assert Counter(turn.page.catch for turn in turns) == {False: 18, True: 2}
     drawn = pool(tmp_path / "lacks", "word_association", rows, number=20, catch=0.1)
-    assert "ask for 2 trials too many" in " ".join(drawn.problems())
+    assert "20 stimuli. Catch trials take 2. 18 are left for the 20 trials" in " ".join(drawn.problems())
     assert drawn.fit() == {"number": 18}
     assert drawn.problems() == []
     drawn = pool(tmp_path / "no catch", "word_association", study_folders.word_trials(20), number=10, catch=0.1)

@@ -143,7 +143,7 @@ def test_no_more_judges_than_wanted(tmp_path: Path) -> None:
             await study.join(None, None)
         for judge in judges[:2]:
             await go_on(study, judge)
-        with pytest.raises(Refused, match="closed"):
+        with pytest.raises(Refused, match="no_new"):
             await study.join(None, None)
         await go_on(study, judges[2])  # who is at it may finish
         assert [judge.ended for judge in judges] == ["finished"] * 3

@@ -180,7 +180,7 @@ def test_who_has_no_conversation_that_counts_takes_nobodys_place(
             if name == "void":
                 assert main(["study", "export", str(study), "-o", str(tmp_path / "none")]) == 2
                 assert main(["study", "export", str(study), "-o", str(tmp_path / "pay"), "--personal"]) == 0
-        with pytest.raises(Refused, match="closed"):
+        with pytest.raises(Refused, match="no_new"):
             await served.join(None, None)
 
     study = made(tmp_path, 2, **ALONE, wanted=1, most=1)

@@ -33,7 +33,9 @@ def served(browser: Browser, served: str) -> str:
 
 def programs(seen: ServerPage, number: int = 0) -> list[str]:
     """The lines of curl, Python and, where there are any, openai in a place."""
-    return seen.unfolded("The same by program", number).locator("pre").all_inner_texts()
+    lines = seen.unfolded("The same by program", number).locator("pre")
+    lines.first.wait_for()  # they are made when the part is unfolded
+    return lines.all_inner_texts()
 
 
 def printed(command: list[str], folder: Path, key: str | None = None) -> str:

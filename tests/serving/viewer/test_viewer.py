@@ -24,7 +24,7 @@ from serving.viewer import report
 from serving.viewer.report import write_report
 from serving.viewer.view import viewer
 from tests.helpers.made_runs import ANSWERS, COLOR, PATH, Folder
-from tests.helpers.watched_page import WatchedPage
+from tests.helpers.watched_page import WatchedPage, small_targets
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -337,6 +337,58 @@ def test_a_phone_is_wide_enough(folder: Folder, browser: Browser, scheme: Any) -
     page.goto(f"{url}#view=list")
     page.wait_for_selector("#found")
     assert page.evaluate(f"() => [...document.querySelectorAll('input, select')].filter({unnamed}).length") == 0
+    page.close()
+
+
+OUTSIDE = """svg => {
+    const box = svg.getBoundingClientRect();
+    const isOut = ({ left, right, top, bottom }) =>
+        left < box.left - 2 || right > box.right + 2 || top < box.top - 2 || bottom > box.bottom + 2;
+    return [...svg.querySelectorAll("text")].filter((text) => isOut(text.getBoundingClientRect()))
+        .map((text) => text.textContent);
+}"""
+PIXELS = "svg => svg.getBoundingClientRect().width / svg.viewBox.baseVal.width"
+
+
+@pytest.mark.slow
+def test_no_figure_is_cut_and_its_words_can_be_read_on_a_phone(folder: Folder, browser: Browser) -> None:
+    """Also after the phone is turned; the smallest letters of a drawing have ten of its pixels."""
+    names = ["human:1", "human:2", *(f"agent-of-a-long-name-{at}" for at in range(6))]
+    colors = ["red", "blue", "green", "gray", "black", "white"]
+    for name in names[2:]:
+        folder.agent(name, "color_estimation")
+        folder.agent(f"gaze-{name}", "attention_prediction")
+    for number in range(6):
+        picture = folder.picture(f"{number}.png")
+        row = folder.ask("color_estimation", f"c{number}", image=picture)
+        gazed = folder.ask("attention_prediction", f"a{number}", image=picture)
+        for at, name in enumerate(names):
+            kind = "human" if name.startswith("human") else "machine"
+            folder.record(name, row, {"color": colors[(number * at) % 6]}, kind=kind)
+            if kind == "machine":
+                folder.record(f"gaze-{name}", gazed, ANSWERS["attention_prediction"])
+    url = write_report([folder.write()]).as_uri()
+    page = browser.new_page(viewport={"width": 360, "height": 740})
+    page.goto(f"{url}#view=statistics")
+    drawings = page.locator("svg.chart")
+    drawings.first.wait_for()
+    assert drawings.count() >= 5
+    for width, least in ((360, 0.95), (844, 0.6), (390, 0.95), (1280, 0.6)):
+        page.set_viewport_size({"width": width, "height": 740})
+        page.wait_for_function(
+            "() => (document.querySelector('svg.chart').viewBox.baseVal.width < 400) === innerWidth < 640"
+        )
+        for at in range(drawings.count()):
+            drawing = drawings.nth(at)
+            assert drawing.evaluate(OUTSIDE) == [], (width, at)
+            assert drawing.evaluate(PIXELS) >= least, (width, at)
+            assert drawing.evaluate("svg => svg.parentElement.scrollWidth - svg.parentElement.clientWidth") <= 0
+    page.set_viewport_size({"width": 390, "height": 844})
+    for view in ("statistics", "list", "provenance", "one&of=color_estimation&stimulus=c1"):
+        page.goto(f"{url}#view={view}")
+        page.wait_for_function("() => document.getElementById('told').textContent === ''")
+        page.wait_for_selector("main > section:visible")
+        assert small_targets(page) == [], view
     page.close()
 
 

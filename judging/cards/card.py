@@ -196,7 +196,9 @@ class PoolUsed(CardPart):
     collected: str
     """How the answers were collected."""
     participants: int | None
-    """How many people answered; None where it is not known."""
+    """How many people answered, as the manifest says; null where it does not."""
+    names: int
+    """How many participants the file names; 0 where it names none."""
     answers: int
     """How many answers the card's run has of them."""
     sha256: str

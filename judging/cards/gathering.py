@@ -41,7 +41,7 @@ from judging.scores.scores import SCORES_FILE
 from judging.scores.tiles import overall_outcome
 from judging.scores.verdicts import open_verdicts, read_verdicts, settings_of, single_cues
 from judging.statistics.ledger import SettingsByJudge
-from judging.statistics.measures import TRAINED
+from judging.statistics.measures import NAMELESS, TRAINED
 from judging.statistics.tables import Estimate
 from judging.trial_sets.trial_set import key_path
 from serving.library.typed_records import OpenRun, TypedRecord, open_run
@@ -340,7 +340,13 @@ def thumbnails(folder: Path, card: Card) -> dict[tuple[Asked, str], str]:
 
 
 def _pool_used(people: Run, task: Asked, pool: Pool, answers: PoolAnswers) -> PoolUsed:
-    number = sum(record["kind"] == "human" and record["task"] == task for record in people.latest("humans"))
+    number = 0
+    names = set()
+    for record in people.latest("humans"):
+        if record["kind"] == "human" and record["task"] == task:
+            number += 1
+            names.add(record["agent"])
+    names -= {*NAMELESS, "human~human"}
     manifest = pool.manifest
     return PoolUsed(
         pool=pool.name,
@@ -349,6 +355,7 @@ def _pool_used(people: Run, task: Asked, pool: Pool, answers: PoolAnswers) -> Po
         licence=manifest.licence,
         collected=manifest.collected,
         participants=manifest.participants,
+        names=len(names),
         answers=number,
         sha256=checksum(pool.folder / answers.file),
         verified=bool(answers.sha256),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
@@ -197,7 +198,7 @@ def took(result: TaskResult) -> str:
     usage = result.usage
     parts = [f"{usage.ok:,} of {result.stimuli:,} stimuli answered"]
     if usage.rejected:
-        parts.append(f"{usage.rejected:,} without an answer that the filters let pass")
+        parts.append(f"{usage.rejected:,} without an answer, as the filters rejected all attempts")
     if usage.failed:
         parts.append(f"{usage.failed:,} failed")
     if usage.unanswered:
@@ -208,7 +209,7 @@ def took(result: TaskResult) -> str:
     if usage.tokens is not None:
         parts.append(f"{usage.tokens['prompt']:,} tokens read and {usage.tokens['reply']:,} written")
     if usage.cost is not None:
-        parts.append(f"cost {usage.cost:,.4g}")
+        parts.append(f"a cost of {usage.cost:,.4g}, in the currency of --price-token")
     return "; ".join(parts) + "."
 
 
@@ -293,21 +294,29 @@ def _cell(result: TaskResult | None) -> str:
 
 def board_page(cards: Sequence[tuple[str, Card]]) -> str:
     """The HTML of a board: a row for each agent of ``cards`` (the address of each card's page, and the card), a column
-    for each task and pool. Figures stand in one column only where the participants are the same."""
-    columns: dict[tuple[Asked, str], None] = {}
+    for each task and pool. Figures stand in one column only where the participants are the same, by the checksum of
+    their answers."""
+    columns: dict[tuple[Asked, str, str], None] = {}
     rows = []
     for address, card in cards:
+        checksums = {pool.task: pool.sha256 for pool in card.pools}
         for agent in card.agents:
             cells = {}
             for result in agent.tasks:
-                column = (result.task, result.pool)
+                column = (result.task, result.pool, checksums.get(result.task, ""))
                 columns[column] = None
                 look, sign, word = LOOKS[result.outcome]
                 figures = [(judge.judge, judge.detectability.estimate.apart_from(0.5)) for judge in result.judges]
-                cells[column] = (look, sign, word, figures)
+                calibrated = {row.judge for row in card.calibration if row.task == result.task}
+                is_calibrated = all(judge.judge in calibrated for judge in result.judges)
+                cells[column] = (look, sign, word, figures, result.stimuli, is_calibrated)
             rows.append((agent.agent, quote(address), cells))
     order = [*TASK_NAMES]
-    ordered = sorted(columns, key=lambda column: (order.index(column[0]), column[1]))
-    headings = [(TASK_NAMES[task], pool) for task, pool in ordered]
+    ordered = sorted(columns, key=lambda column: (order.index(column[0]), *column[1:]))
+    versions = Counter((task, pool) for task, pool, _ in ordered)
+    headings = []
+    for task, pool, checksum in ordered:
+        which = f"{pool} ({checksum[:8]})" if versions[task, pool] > 1 else pool
+        headings.append((TASK_NAMES[task], which))
     table = [(name, address, [cells.get(column) for column in ordered]) for name, address, cells in rows]
     return render("judging.cards", "cards.html", title="Cards", headings=headings, rows=table)

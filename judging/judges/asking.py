@@ -164,7 +164,14 @@ def ask_judges(
         if "judgement" not in entry.tasks:
             problems.append(_no_judge(name, entry))
         elif "key" in fields and rows is None:
-            problems.append(Problem(str(key), None, name, "is trained on the trials, and their key is not there"))
+            problems.append(
+                Problem(
+                    str(key),
+                    None,
+                    name,
+                    "is trained on the trials, and their key is not there; put it back, or draw the trials anew with --force",
+                )
+            )
         elif "key" in fields and rows is not None and (why := _untrainable(rows.values())):
             problems.append(Problem(str(key), None, name, f"cannot be trained: {why}"))
         settings_of[name] = {**_filled_in(entry, source, key), **settings_of.get(name, {})}

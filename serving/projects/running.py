@@ -70,8 +70,8 @@ def run_project(file: Path, parser: argparse.ArgumentParser, names: Sequence[str
         read = ""
         if not step.repeats:
             read = _content(folder, step.inputs)
-            if done.get(BEGUN + line) == read and "--force" in step.flags:
-                words.append("--force")  # what a killed process left there is of this same line
+            if read in (done.get(BEGUN + line), done.get(line)) and "--force" in step.flags:
+                words.append("--force")  # what is left there is of this same line: killed, or lost in part
             elif not _are_any_there(folder, step.outputs):
                 done[BEGUN + line] = read
                 write_json(folder / DONE, done)

@@ -48,6 +48,7 @@ T = TypeVar("T")
 def check_study(study: Path) -> None:
     """Print all problems and warnings of a study. Raises InputError where there are problems."""
     material = material_of(study)
+    material.refuse_other_set(read_state(study))
     problems = material.problems()
     warnings = material.warnings()
     try:

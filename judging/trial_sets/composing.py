@@ -31,6 +31,7 @@ from judging.trial_sets.drawing import (
 )
 from judging.trial_sets.pairs import PAIR_LENGTHS, draw_pair_list, draw_pairs, read_dialogues
 from judging.trial_sets.same_rules import SameRules
+from judging.trial_sets.studies_of_set import refuse_set_of_study
 from judging.trial_sets.trial_set import WITHOUT_PICTURE, JudgesList, write_trial_set
 from serving.files.words import count
 
@@ -156,6 +157,8 @@ def trials(
     StorageError."""
     if not is_installed("sklearn"):
         raise UnavailableError("the package scikit-learn is not installed: pip install 'turinglike[judging]'")
+    if force:
+        refuse_set_of_study(Path(out))
     short = [task] if isinstance(task, str) else task
     # Who knows the seed, and which runs there were, can draw the same order again and read whose the answers are.
     choices = _Choices(

@@ -177,8 +177,12 @@ class Assignment:
         position = outcome.request.row.position
         self.resume.note(position, outcome.request.sample)
         if self.forecast is not None and outcome.worker is not None:
-            _, preparing, responding = outcome.timing
-            self.forecast.note(position, unix_time(outcome.created), preparing, responding, outcome.worker.batch_size)
+            waiting, preparing, responding = outcome.timing
+            created = unix_time(outcome.created)
+            if self.is_pair:
+                self.forecast.note_talk(position, created, waiting + preparing + responding)
+            else:
+                self.forecast.note(position, created, preparing, responding, outcome.worker.batch_size)
 
     def seconds_left(self) -> Estimate | None:
         """The seconds until all is answered; None where that cannot be told yet."""

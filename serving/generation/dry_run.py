@@ -86,7 +86,8 @@ def dry_run(
             if not any(missing):
                 report(told)
             elif kept is not None:
-                report(f"{told}: {_sentence(kept, options)}; by the pace of the run's records so far")
+                needs, by = kept
+                report(f"{told}: {_sentence(needs, options)}; {by}")
             elif speed is not None:
                 report(f"{told}: {_sentence(Needs.of(sum(missing), speed), options)}; {_by(speed)}")
             else:
@@ -140,8 +141,10 @@ def _kept(
     lengths: Numbers,
     replicas: int | None,
     agents: Sequence[Declaration],
-) -> Needs | None:
-    """What the missing answers take by the records that there are; None where these say too little. ``replicas`` will
+) -> tuple[Needs, str] | None:
+    """What the missing answers take by the records that there are, and what that is known by, in words.
+
+    None where the records say too little. ``replicas`` will
     answer; None: as many as so far. ``agents`` are the agent, or a pair's two."""
     path = run.records_path(work.name)
     if not path.exists():
@@ -166,12 +169,19 @@ def _kept(
         seconds = seconds.times(before / workers)
     gpus = workers * sum(agent.devices for agent in agents)
     answers = sum(missing)
-    return Needs(
+    by = "by the pace of the run's records so far"
+    if work.is_pair and (talks := forecast.talks()).is_of_few:
+        by += (
+            f", which are few: many of the {count(talks.ended, 'conversation')} were under way at the same time. More "
+            "conversations make this surer"
+        )
+    needs = Needs(
         seconds=seconds,
         gpus=gpus if pace.is_on_gpu else 0,
         record_bytes=_mean(row_lengths(path)).times(answers),
         tokens=_mean(np.array(tokens)).times(answers) if tokens else None,
     )
+    return needs, by
 
 
 def _mean(values: Numbers) -> Estimate:

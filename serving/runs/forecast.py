@@ -13,9 +13,9 @@ after 5 % of the answers how much work each part of the set is, in whichever ord
 - **Pace.** How long workers wait for a batch, lately: windows of the run, of which later ones weigh more. A wait does
   not depend on how long the batch then takes, so that it counts for each answer alike.
 
-Conversations have no such waits that records tell of, and many of them are under way at a time. The first of them all begin
-at once, and so they end at nearly the same time: from one end to the next they seem to be fast. So their pace counts from
-the beginning of the first one, and the interval has room for those that are under way but have not ended (:mod:`serving.runs.talks_pace`).
+Conversations have no such waits that records tell of, and many are under way at a time. The first of them all begin at
+once, and so they end at nearly the same time: from one end to the next they seem to be fast. So their pace counts from
+the beginning of the first one, and the interval has room for those under way (:mod:`serving.runs.talks_pace`).
 
 The clock is the records' own ``created``, so that a run that goes on and a run folder on disk give the same figures.
 """
@@ -133,8 +133,8 @@ class Forecast:
         in_turns: bool = False,
     ) -> None:
         """``missing`` answers of each row of the set, in its order, and the rows' ``lengths``. ``workers`` answer
-        batches, or single requests, at once; None: as many as it looks like. ``in_turns`` is for conversations, of which
-        many are under way at a time: tell them by :meth:`note_talk`."""
+        batches, or single requests, at once; None: as many as it looks like. ``in_turns`` is for conversations, which
+        are told by :meth:`note_talk`."""
         self._left = np.asarray(missing, np.float64).copy()
         self._lengths = lengths
         self._longest = _longest_beside(lengths, self._left > 0, batch_size)

@@ -50,9 +50,11 @@ def pace_of_talks(talks: Sequence[tuple[float, float]], recent: float) -> TalksP
     of_window = np.minimum(seconds, ends - since)[is_recent]
     at_a_time = min(float(ended), float(of_window.sum()) / window)
     if since == first:  # nothing but these was done in the time, and some of what is under way
-        slowest, fastest = float(ended), ended + at_a_time
+        slowest = float(ended)
+        fastest = ended + at_a_time
     else:  # some of the work on them was done before, which makes up for what is under way, more or less
-        slowest, fastest = ended - at_a_time / 2, ended + at_a_time / 2
+        slowest = ended - at_a_time / 2
+        fastest = ended + at_a_time / 2
     unlike = float(seconds[is_recent].std(ddof=1) / seconds[is_recent].mean()) if ended > 1 else 1.0
     return TalksPace(
         ended=ended,

@@ -23,7 +23,8 @@ from agents.catalogue.selection import checked_agents, read_names, resolve
 from agents.contract import Entry
 from agents.errors import LASTING, AgentStoppedError, InputError, Problem
 from judging.judges.built_in import JUDGE_PRESETS
-from judging.trial_sets.trial_set import TRIALS_FILE, check_trials, key_path, read_trial_key
+from judging.trial_sets.drawn_from import changed_answers
+from judging.trial_sets.trial_set import TRIALS_FILE, check_trials, key_path, read_about, read_trial_key
 from serving.files.words import count
 from serving.generation.generate import GenerateOptions, generate
 from serving.library.typed_records import OpenRun, open_run
@@ -193,6 +194,9 @@ def check_judges(judges: str, assignments: Sequence[str], config: Path | None) -
 def judge_trials(asked: AskedJudges, options: GenerateOptions, report: Callable[[str], None]) -> int:
     """Judge as :func:`serving.generation.generate.generate` answers; returns its exit code. ``report`` also gets a
     sentence on each judge that left trials out. Raises what ``generate`` raises."""
+    folder = asked.source.parent
+    for sentence in changed_answers(read_about(key_path(folder)), folder.name):
+        report(sentence)
     following = ("score", str(options.out), "--out", f"{options.out}-scores")
     code = generate(options, report, following)
     for sentence in not_judged(Run(options.out), asked.names, asked.keys):

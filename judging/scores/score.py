@@ -25,6 +25,7 @@ from judging.scores.verdicts import (
 )
 from judging.statistics.measures import LOG_LINEAR, Correction
 from judging.statistics.populations import read_populations
+from judging.trial_sets.drawn_from import changed_answers
 from judging.trial_sets.same_rules import SameRules
 from judging.trial_sets.trial_set import VERDICTS
 
@@ -108,4 +109,7 @@ def score(
         against=against,
         methods=methods(table, settings, list(sets.values()), bounds, dprime_correction),
     )
-    return Scores(tables, table, rules.sentences())
+    changed: list[str] = []
+    for path, notes in sets.items():
+        changed += changed_answers(notes, path.name.removesuffix(".key.csv"))
+    return Scores(tables, table, [*changed, *rules.sentences()])

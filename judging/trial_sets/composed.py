@@ -71,6 +71,13 @@ def sentences_on_task(task: str, numbers: Mapping[str, Any], rows: Sequence[Keye
         f"{task}: {count(kinds.total(), 'trial')}: {kinds['human']:,} from people, {kinds['machine']:,} from "
         f"{count(len(numbers['agents']), 'agent')}, {count(kinds['catch'], 'catch trial')}{swapped}"
     )
+    if (shared := numbers.get("stimuli_in_common")) is not None:
+        yield (
+            f"  {shared['common']:,} of {count(shared['all'], 'stimulus', 'stimuli')} are common (--common): people "
+            "and every agent answered them"
+        )
+    for agent, number in numbers.get("common_without", {}).items():
+        yield f"  without {agent}, {number:,} would be common: leave it out with --agents"
     one_side = numbers["stimuli_of_one_side"]
     if task != "conversation" and (one_side["people"] or one_side["machines"]):  # talks are stimuli of their own
         yield (

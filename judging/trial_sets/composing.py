@@ -21,6 +21,7 @@ from judging.trial_sets.drawing import (
     Order,
     Pool,
     arrange,
+    common_without,
     draw_list,
     draw_pool,
     duplicates,
@@ -29,6 +30,7 @@ from judging.trial_sets.drawing import (
     one_sided,
     unique,
 )
+from judging.trial_sets.drawn_from import digests_of_answers
 from judging.trial_sets.pairs import PAIR_LENGTHS, draw_pair_list, draw_pairs, read_dialogues
 from judging.trial_sets.same_rules import SameRules
 from judging.trial_sets.studies_of_set import refuse_set_of_study
@@ -181,10 +183,12 @@ def trials(
         repeats=repeats,
         seed=secrets.randbelow(1 << 53) if seed is None else seed,
     )
+    drawn_from = digests_of_answers([*choices.runs, *choices.people], choices.agents)  # before they are read
     drawn = _draw_pairs(choices) if choices.pairs else _draw_speakers(choices)
     notes = {"runs": [str(path) for path in choices.runs], "options": choices.noted(), "tasks": drawn.about}
     notes |= {"unbalanced": drawn.unbalanced, "passed_over": dict(drawn.passed_over)}
     notes["same_rules"] = drawn.rules.summary()
+    notes["drawn_from"] = drawn_from
     folder = Path(out)
     rows, blind = write_trial_set(folder, drawn.lists, notes, choices.seed, force=force)
     sentences = [*drawn.common, *drawn.rules.sentences()]
@@ -203,11 +207,12 @@ def _folders(folders: Folder | Sequence[Folder]) -> list[Path]:
 
 
 def _draw_speakers(choices: _Choices) -> _Drawn:
-    reader = AnswerReader(choices.runs, choices.people, SameRules(as_written=choices.as_written))
+    rules = SameRules(as_written=choices.as_written)
+    reader = AnswerReader(choices.runs, choices.people, rules, choices.agents)
     answers = reader.candidates(choices.tasks, choices.lengths)
     if choices.agents is not None:
         machines = {answer.agent for answer in answers if answer.truth == "machine" and not answer.is_swapped}
-        wanted = _named(choices.agents, machines)
+        wanted = _named(choices.agents, machines | reader.not_asked)
         answers = [answer for answer in answers if answer.truth == "human" or answer.is_catch or answer.agent in wanted]
     drawn = _Drawn(passed_over=reader.passed_over, common=reader.common(), rules=reader.rules)
     for task in TASKS:
@@ -289,8 +294,11 @@ def _named(names: Sequence[str], there: Collection[str]) -> set[str]:
 def _pool(answers: Sequence[Candidate], choices: _Choices, chance: random.Random) -> tuple[Pool, dict[str, Any]]:
     numbers: dict[str, Any] = {"candidates": len(answers)}
     if choices.common:
+        numbers["common_without"] = common_without(answers)
+        everywhere = len(_stimuli(answers))
         answers = in_common(answers)
         numbers["in_common"] = len(answers)
+        numbers["stimuli_in_common"] = {"common": len(_stimuli(answers)), "all": everywhere}
     of_people, of_machines = one_sided(answers)
     numbers["stimuli_of_one_side"] = {"people": of_people, "machines": of_machines}
     alike = duplicates(answers)
@@ -307,6 +315,11 @@ def _pool(answers: Sequence[Candidate], choices: _Choices, chance: random.Random
     numbers["agents"] = {name: len(of_agent) for name, of_agent in pool.machines.items()}
     numbers["self_disclosed"] = sum(map(_discloses_itself, pool.trials()))
     return pool, numbers
+
+
+def _stimuli(answers: Sequence[Candidate]) -> set[str]:
+    """The stimuli of the answers, without catch trials."""
+    return {answer.stimulus.id for answer in answers if not answer.is_catch}
 
 
 def _discloses_itself(trial: Candidate) -> bool:

@@ -72,7 +72,24 @@ def test_stimuli_that_one_side_alone_answered_are_counted(tmp_path: Path, capsys
     about = json.loads((tmp_path / "T.trials.json").read_text())
     assert about["tasks"]["word_association"]["stimuli_of_one_side"] == {"people": 2, "machines": 1}
     assert main(["trials", *folders, "--every", "--common", "--out", str(tmp_path / "C"), "--seed", "1"]) == 0
-    assert "people alone" not in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "people alone" not in said
+    assert "  3 of 6 stimuli are common (--common): people and every agent answered them\n" in said
+
+
+def test_common_tells_how_many_stimuli_are_left_in_one_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """People answered cues 0 to 4 and the machine 3 to 5, in one run: two of six cues are common."""
+    run = _machines(tmp_path, CUES[3:])
+    people = _table(tmp_path / "people.csv", [("p1", cue, PLAIN_WORDS[at]) for at, cue in enumerate(CUES[:5])])
+    assert main(["import", str(people), "--task", "word", "--out", str(run)]) == 0
+    for more, told in ([], False), (["--common"], True):
+        capsys.readouterr()
+        assert main(["trials", str(run), "--out", str(tmp_path / f"T{told}"), "--seed", "1", *more]) == 0
+        assert ("  2 of 6 stimuli are common" in capsys.readouterr().out) is told
+    about = json.loads((tmp_path / "TTrue.trials.json").read_text())
+    assert about["tasks"]["word_association"]["stimuli_in_common"] == {"common": 2, "all": 6}
 
 
 def test_who_speaks_first_is_a_tell() -> None:

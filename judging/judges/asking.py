@@ -170,6 +170,14 @@ def ask_judges(
         settings_of[name] = {**_filled_in(entry, source, key), **settings_of.get(name, {})}
     if problems:
         raise InputError(NOT_USABLE, problems)
+    asked = _tasks_of(source)
+    for name, judge in checked_agents(entries, settings_of).items():
+        if "without_picture" in entries[name].load_class().Settings.model_fields:
+            judges = judge.declaration().judges
+            if judges and asked.isdisjoint(judges):
+                problems.append(Problem("judges", None, name, _no_picture(name, asked)))
+    if problems:
+        raise InputError(NOT_USABLE, problems)
     if rows is not None:
         lines = ((row.line, row.id, row.canonical) for row in read_rows(source))
         read = ((line, name, trial) for line, name, trial in lines if name is not None and trial is not None)
@@ -266,10 +274,21 @@ def _as_judge(entry: Entry) -> Entry:
     return replace(entry, settings={name: value for name, value in entry.settings.items() if name in fields})
 
 
+def _tasks_of(trials: Path) -> set[str]:
+    return {orjson.loads(line)["asked"] for line in trials.read_bytes().splitlines()}
+
+
+def _no_picture(name: str, asked: Set[str]) -> str:
+    return (
+        f"sees no pictures, and these trials are about pictures ({', '.join(sorted(asked))}). To let it judge the "
+        f"answers alone, add --set {name}.without_picture=true; or choose a model that sees pictures"
+    )
+
+
 def _with_cues(names: str, trials: Path) -> str:
     if CUES not in names.split(","):
         return names
-    tasks = {orjson.loads(line)["asked"] for line in trials.read_bytes().splitlines()}
+    tasks = _tasks_of(trials)
     given = names.split(",")
     place = given.index(CUES)
     others = [name for name in _single_cues(tasks) if name not in given]

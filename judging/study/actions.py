@@ -26,6 +26,7 @@ from judging.study.log.files import (
 from judging.study.log.participant_events import StudyClosed
 from judging.study.log.state import read_state
 from judging.study.meetings.material import MeetingMaterial
+from judging.study.needed_packages import what_serving_lacks
 from judging.study.new_study import new_study
 from judging.study.pages.first_page import assumed_minutes
 from judging.study.pages.material import Material
@@ -56,6 +57,8 @@ def check_study(study: Path) -> None:
         warnings += phrase_warnings(study, material.settings)
     except InputError as error:
         problems += [*map(str, error.problems), str(error)]
+    if (lacking := what_serving_lacks()) is not None:
+        warnings.append(lacking)
     problems += material.served_problems()
     for problem in [*problems, *(f"warning: {warning}" for warning in warnings)]:
         print(printable(problem), file=sys.stderr)

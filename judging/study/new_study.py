@@ -14,6 +14,7 @@ from agents.stimuli import TASKS, Asked, parse_row
 from judging.study.design import presets
 from judging.study.design.chosen_settings import with_settings
 from judging.study.design.settings import FILE, JudgesSettings, parse_settings
+from judging.study.needed_packages import what_serving_lacks
 from judging.study.pages.pool import HOW_TO_CATCH, TrialPool
 from judging.trial_sets.trial_set import TRIALS_FILE
 from serving.files.output_paths import new_folder
@@ -124,3 +125,5 @@ def _write_study(out: Path, text: str, settings: Sequence[str]) -> None:
         (made / FILE).write_text(text, "utf-8")
     print_line(f"{out / FILE}: write your consent text into this file, then run")
     print_line(f"  turinglike study check {out}")
+    if (lacking := what_serving_lacks()) is not None:
+        print_line(lacking)

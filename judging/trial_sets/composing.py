@@ -185,7 +185,11 @@ def trials(
     )
     drawn_from = digests_of_answers([*choices.runs, *choices.people], choices.agents)  # before they are read
     drawn = _draw_pairs(choices) if choices.pairs else _draw_speakers(choices)
-    notes = {"runs": [str(path) for path in choices.runs], "options": choices.noted(), "tasks": drawn.about}
+    notes: dict[str, Any] = {
+        "runs": [str(path) for path in choices.runs],
+        "options": choices.noted(),
+        "tasks": drawn.about,
+    }
     notes |= {"unbalanced": drawn.unbalanced, "passed_over": dict(drawn.passed_over)}
     notes["same_rules"] = drawn.rules.summary()
     notes["drawn_from"] = drawn_from

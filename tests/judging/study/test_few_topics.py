@@ -61,3 +61,17 @@ def test_a_number_that_cannot_be_drawn_is_told_at_once(tmp_path: Path, capsys: p
     assert (code, made["number"]) == (0, 20)
     assert "not ready yet: trials.number, practice, catch, sample: reduce these settings" in said
     assert main(["study", "check", str(tmp_path / "study")]) == 2
+
+
+def test_what_serving_lacks_is_told_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`study new` and `study check` name the extra, which `study serve` needs."""
+    monkeypatch.setattr("judging.study.needed_packages.is_installed", lambda name: name != "uvloop")
+    trials = _three_topics(tmp_path)
+    capsys.readouterr()
+    assert _new(tmp_path, trials)[0] == 0
+    told = "`turinglike study serve` needs more packages (uvloop): pip install 'turinglike[serve]'"
+    assert told in capsys.readouterr().out
+    assert main(["study", "check", str(tmp_path / "study")]) == 0
+    assert f"warning: {told}" in capsys.readouterr().err

@@ -138,7 +138,7 @@ def _scaled(
         efficiency = (typical.rate_s / measured.replicas) / (smallest.median / smallest.replicas)
     forecast = None
     if bench.has_forecast:
-        forecast = forecast_of(repeats, answers, measured.devices, bench.prices)
+        forecast = forecast_of(repeats, bench.for_answers or answers, measured.devices, bench.prices)
     return Scaled(measured.replicas, repeats, code, why, measured.devices, efficiency, forecast)
 
 

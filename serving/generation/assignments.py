@@ -65,6 +65,8 @@ class GenerateOptions(WorkerOptions):
     """Whether it is only told what the run would take."""
     measured: Path | None = None
     """A file of ``turinglike bench``, for ``dry_run``."""
+    for_answers: int | None = None
+    """For ``dry_run``: what this many answers of each agent take, to stimuli like the set's; None: those missing."""
     price_hour: float | None = None
     """The price of an hour of a GPU, or of the machine without one, for ``dry_run``."""
     price_token: float | None = None

@@ -82,15 +82,13 @@ class KnownJudges:
             until = None if state.closed else self.until.isoformat(timespec="seconds")
             left_out["waits_for"] = {"number": judge.number, "judge": judge.code, "until": until}
             number = f"{len(self.later):,} of {count(len(self.finished) + len(self.later), 'judge')} who finished"
-            before = f"They joined after judge {judge.number} ({judge.code}), who"
+            order = f"Decisions take judges in the order of joining. Judge {judge.number} ({judge.code})"
             if state.closed:
-                told.append(
-                    f"{number} do not count for these decisions. {before} had not finished when the study was closed."
-                )
+                told.append(f"{order} had not finished when the study was closed, so {number} do not count.")
             else:
                 told.append(
-                    f"{number} do not count for these decisions yet. {before} has not finished. The decisions wait for "
-                    f"judge {judge.number} until {self.until:%Y-%m-%d %H:%M} UTC, or longer if this judge goes on."
+                    f"{order} has not finished, so {number} later wait until {self.until:%Y-%m-%d %H:%M} UTC, or "
+                    "longer if this judge goes on."
                 )
         if self.by_kit:
             told.append(

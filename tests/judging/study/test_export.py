@@ -163,18 +163,19 @@ def test_status_says_why_judges_who_finished_do_not_count_yet(
     status = json.loads(capsys.readouterr().out)
     assert {name: status["agents"][name]["judges"] for name in ("alpha", "beta")} == {"alpha": 1, "beta": 1}
     until = datetime.fromisoformat(waited_for.last_seen) + timedelta(hours=2)
-    of_joining = "They joined after judge 2 ({code}), who {is_at_it}"
+    order = f"Decisions take judges in the order of joining. Judge 2 ({waited_for.code})"
     who = {"number": 2, "judge": waited_for.code}
+    number = "3 of 4 judges who finished"
     if is_closed:
-        told = of_joining.format(code=waited_for.code, is_at_it="had not finished when the study was closed.")
         assert status["waits_for"] == {**who, "until": None}
-        assert status["not_counted"] == f"3 of 4 judges who finished do not count for these decisions. {told}"
+        assert status["not_counted"] == (
+            f"{order} had not finished when the study was closed, so {number} do not count."
+        )
     else:
-        told = of_joining.format(code=waited_for.code, is_at_it="has not finished.")
         assert status["waits_for"] == {**who, "until": until.isoformat(timespec="seconds")}
         assert status["not_counted"] == (
-            f"3 of 4 judges who finished do not count for these decisions yet. {told} The decisions wait for judge 2 "
-            f"until {until:%Y-%m-%d %H:%M} UTC, or longer if this judge goes on."
+            f"{order} has not finished, so {number} later wait until {until:%Y-%m-%d %H:%M} UTC, or longer if this "
+            "judge goes on."
         )
     assert main(["study", "status", str(study)]) == 0
     assert status["not_counted"] in capsys.readouterr().out.replace("\n", " ")

@@ -14,7 +14,7 @@ import numpy as np
 
 from agents.contract import GIB, Declaration, Download, is_installed
 from agents.errors import AnswerError, UnavailableError, short_text
-from agents.language.word_embeddings import EmbeddingAgent, EmbeddingSettings
+from agents.language.word_embeddings import EmbeddingAgent, EmbeddingSettings, note_unknown_cue
 from agents.language.words import vectors as word_vectors
 from agents.models import checkpoints, hub, model_folders
 from agents.models.loading import load_part, load_pretrained
@@ -51,6 +51,10 @@ class MiniLMAgent(EmbeddingAgent["MiniLMAgent.Settings"], PretrainedAgent["MiniL
     declares = Declaration(device_memory=2 * GIB)
     settings: Settings
     """The checkpoint and the search for words; fixed once the agent is made."""
+
+    def declaration(self) -> Declaration:
+        """With a note on cues that are no words."""
+        return super().declaration().replace(filters=(note_unknown_cue,))
 
     def _is_packaged(self) -> bool:
         return self.settings.checkpoint == PACKAGE

@@ -29,6 +29,7 @@ from agents.language.words.vectors import Case, Metric, NearestWords, forms
 from agents.models import checkpoints, hub, model_folders
 from agents.models.loading import load_part, load_pretrained
 from agents.models.pretrained import PretrainedAgent, PretrainedSettings
+from agents.replies import Finding
 from agents.stimuli import Stimulus, WordStimulus
 
 if TYPE_CHECKING:
@@ -150,6 +151,17 @@ class EmbeddingAgent(Agent[E], Traced):
             if len(ranked) == self.settings.candidates:
                 break
         return ranked, skipped
+
+
+def note_unknown_cue(stimulus: Stimulus, reply: Reply) -> Finding | None:
+    """A note where none of the cue's words is an English word that wordfreq knows.
+
+    For an embedding of pieces of words any letters have a vector, and some word is the nearest to it. The answer stays.
+    """
+    assert isinstance(stimulus, WordStimulus)
+    if any(vocabulary.frequency_rank(letters(word)) is not None for word in stimulus.cue.split()):
+        return None
+    return Finding("unknown_cue", rejected=False, found=stimulus.cue)
 
 
 def _reply(ranking: RankedWords | AnswerError, rank: int) -> Reply | AnswerError:

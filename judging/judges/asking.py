@@ -23,7 +23,8 @@ from agents.catalogue.selection import checked_agents, read_names, resolve
 from agents.contract import Entry
 from agents.errors import LASTING, AgentStoppedError, InputError, Problem
 from judging.judges.built_in import JUDGE_PRESETS
-from judging.trial_sets.trial_set import TRIALS_FILE, check_trials, key_path, read_trial_key
+from judging.trial_sets.drawn_from import changed_answers
+from judging.trial_sets.trial_set import TRIALS_FILE, check_trials, key_path, read_about, read_trial_key
 from serving.files.words import count
 from serving.generation.generate import GenerateOptions, generate
 from serving.library.typed_records import OpenRun, open_run
@@ -177,6 +178,14 @@ def ask_judges(
         settings_of[name] = {**_filled_in(entry, source, key), **settings_of.get(name, {})}
     if problems:
         raise InputError(NOT_USABLE, problems)
+    asked = _tasks_of(source)
+    for name, judge in checked_agents(entries, settings_of).items():
+        if "without_picture" in entries[name].load_class().Settings.model_fields:
+            judges = judge.declaration().judges
+            if judges and asked.isdisjoint(judges):
+                problems.append(Problem("judges", None, name, _no_picture(name, asked)))
+    if problems:
+        raise InputError(NOT_USABLE, problems)
     if rows is not None:
         lines = ((row.line, row.id, row.canonical) for row in read_rows(source))
         read = ((line, name, trial) for line, name, trial in lines if name is not None and trial is not None)
@@ -200,7 +209,11 @@ def check_judges(judges: str, assignments: Sequence[str], config: Path | None) -
 
 def judge_trials(asked: AskedJudges, options: GenerateOptions, report: Callable[[str], None]) -> int:
     """Judge as :func:`serving.generation.generate.generate` answers; returns its exit code. ``report`` also gets a
-    sentence on each judge that left trials out, or whose answers are no verdicts. Raises what ``generate`` raises."""
+    sentence on each judge that left trials out, or whose answers are no verdicts, and on answers that have changed since
+    the trials were drawn. Raises what ``generate`` raises."""
+    folder = asked.source.parent
+    for sentence in changed_answers(read_about(key_path(folder)), folder.name):
+        report(sentence)
     following = ("score", str(options.out), "--out", f"{options.out}-scores")
     code = generate(options, report, following)
     run = Run(options.out)
@@ -277,10 +290,21 @@ def _as_judge(entry: Entry) -> Entry:
     return replace(entry, settings={name: value for name, value in entry.settings.items() if name in fields})
 
 
+def _tasks_of(trials: Path) -> set[str]:
+    return {orjson.loads(line)["asked"] for line in trials.read_bytes().splitlines()}
+
+
+def _no_picture(name: str, asked: Set[str]) -> str:
+    return (
+        f"sees no pictures, and these trials are about pictures ({', '.join(sorted(asked))}). To let it judge the "
+        f"answers alone, add --set {name}.without_picture=true; or choose a model that sees pictures"
+    )
+
+
 def _with_cues(names: str, trials: Path) -> str:
     if CUES not in names.split(","):
         return names
-    tasks = {orjson.loads(line)["asked"] for line in trials.read_bytes().splitlines()}
+    tasks = _tasks_of(trials)
     given = names.split(",")
     place = given.index(CUES)
     others = [name for name in _single_cues(tasks) if name not in given]

@@ -25,6 +25,7 @@ from judging.scores.verdicts import (
 )
 from judging.statistics.measures import LOG_LINEAR, Correction
 from judging.statistics.populations import read_populations
+from judging.trial_sets.drawn_from import changed_answers
 from judging.trial_sets.same_rules import SameRules, language_sentences
 from judging.trial_sets.trial_set import VERDICTS
 
@@ -109,7 +110,10 @@ def score(
         against=against,
         methods=methods(table, settings, list(sets.values()), bounds, dprime_correction),
     )
+    changed: list[str] = []
+    for path, notes in sets.items():
+        changed += changed_answers(notes, path.name.removesuffix(".key.csv"))
     by_set = [notes.get("same_rules", {}).get("languages", {}) for notes in sets.values()]
     languages = {task: language for of_set in by_set for task, language in of_set.items()}
     languages.update(rules.languages())
-    return Scores(tables, table, rules.sentences(), language_sentences(languages))
+    return Scores(tables, table, [*changed, *rules.sentences()], language_sentences(languages))

@@ -27,6 +27,7 @@ from judging.study.log.files import (
 from judging.study.log.participant_events import StudyClosed
 from judging.study.log.state import read_state
 from judging.study.meetings.material import MeetingMaterial
+from judging.study.needed_packages import what_serving_lacks
 from judging.study.new_study import new_study
 from judging.study.pages.first_page import assumed_minutes
 from judging.study.pages.material import Material
@@ -50,6 +51,7 @@ T = TypeVar("T")
 def check_study(study: Path) -> None:
     """Print all problems and warnings of a study. Raises InputError where there are problems."""
     material = material_of(study)
+    material.refuse_other_set(read_state(study))
     problems = material.problems()
     warnings = material.warnings()
     try:
@@ -59,6 +61,8 @@ def check_study(study: Path) -> None:
             warnings.append(told)
     except InputError as error:
         problems += [*map(str, error.problems), str(error)]
+    if (lacking := what_serving_lacks()) is not None:
+        warnings.append(lacking)
     problems += material.served_problems()
     for problem in [*problems, *(f"warning: {warning}" for warning in warnings)]:
         print(printable(problem), file=sys.stderr)

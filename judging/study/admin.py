@@ -100,7 +100,10 @@ def zipped_export(study: ServedStudy, made: Path, personal: bool) -> str:
 
 async def _status(study: ServedStudy) -> Response:
     # In a thread, of what is on disk: judges do not wait for it.
-    status: dict[str, Any] = await asyncio.to_thread(read_status, study.folder, study.material)
+    try:
+        status: dict[str, Any] = await asyncio.to_thread(read_status, study.folder, study.material)
+    except InputError as error:  # such as that the trials are no longer those which the judges see
+        raise ApiError(409, "no_status", str(error)) from None
     return json_reply({"title": study.settings.texts.title, "address": _address(study), **status})
 
 

@@ -87,6 +87,7 @@ def export(
     """
     personal_answers = read_personal(folder)
     state = read_state(folder)
+    material.refuse_other_set(state)
     rows = rows_of(material, state, personal_answers)
     asked = material.settings.questions
     questions: Sequence[str] = asked.before if personal or asked.public else ()

@@ -15,6 +15,7 @@ from judging.study.design import presets
 from judging.study.design.chosen_settings import with_settings
 from judging.study.design.english_texts import sentence_on
 from judging.study.design.settings import FILE, JudgesSettings, parse_settings
+from judging.study.needed_packages import what_serving_lacks
 from judging.study.pages.pool import HOW_TO_CATCH, TrialPool
 from judging.trial_sets.trial_set import TRIALS_FILE
 from serving.files.output_paths import new_folder
@@ -83,21 +84,26 @@ def new_study(
     of_pairs = any(getattr(stimulus, "beside", None) is not None for stimulus in stimuli)
     if of_pairs and preset != "plain":
         raise InputError(f"--preset {preset}: the papers have no pairs of conversations")
-    text = presets.study_of_judges(relative, task, preset, of_pairs=of_pairs)
-    pool = TrialPool(source, JudgesSettings.model_validate(tomllib.loads(text)))
-    number = pool.settings.trials.number
-    changed = pool.fit()
+    text = with_settings(presets.study_of_judges(relative, task, preset, of_pairs=of_pairs), settings)
+    chosen = parse_settings(text, out / FILE)
+    assert isinstance(chosen, JudgesSettings)
+    pool = TrialPool(source, chosen)
+    changed = pool.fit([setting.partition("=")[0].removeprefix("trials.") for setting in settings])
     if "catch" in changed:
         print_line(f"trials.catch = {changed['catch']}: there are no catch trials. To have some, {HOW_TO_CATCH}")
-    is_given = any(setting.startswith("trials.number=") for setting in settings)
-    if "number" in changed and not is_given:
-        print_line(f"trials.number = {changed['number']}, not {number}: {pool.why_no_more()}")
+    if aside := {name: value for name, value in changed.items() if name in ("practice", "sample")}:
+        values = ", ".join(f"trials.{name} = {str(value).lower()}" for name, value in aside.items())
+        print_line(f"{values}: practice and examples would take more of the stimuli than the trials that count")
+    if "number" in changed:
+        print_line(f"trials.number = {changed['number']}, not {chosen.trials.number}: {pool.why_no_more()}")
     text = presets.study_of_judges(relative, task, preset, of_pairs=of_pairs, changed=changed)
     wanted = 0 if of_pairs else presets.preset(preset, task)[0].get("feedback", 0)
     feedback = tomllib.loads(text)["trials"]["feedback"]
     if feedback != wanted:
         print_line(f"trials.feedback = {feedback}, not {wanted}: at least half of the trials give no feedback")
     _write_study(out, text, settings)
+    for problem in pool.problems():  # what could not be made to fit, or was chosen so
+        print_line(f"not ready yet: {problem}")
 
 
 def _check_of_tests(preset: str, task: str | None) -> None:
@@ -122,3 +128,5 @@ def _write_study(out: Path, text: str, settings: Sequence[str]) -> None:
         print_line(told)
     print_line(f"{out / FILE}: write your consent text into this file, then run")
     print_line(f"  turinglike study check {out}")
+    if (lacking := what_serving_lacks()) is not None:
+        print_line(lacking)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from agents.errors import InputError
+from agents.errors import InputError, StorageError
 from judging.study.addresses import OpenedAddress, read_address
 from judging.study.design.settings import JudgesSettings
 from judging.study.kinds import lobby_of
@@ -44,6 +44,8 @@ from judging.study.log.study_log import StudyLog
 from judging.study.pages.material import Material
 from judging.study.pages.page_answers import BadAnswer, Refused, Sent, ToldError, parsed_answer, read_questions
 from judging.study.pages.trial_material import TrialMaterial
+from judging.trial_sets.studies_of_set import note_study
+from serving.files.terminal import print_line
 from serving.files.timestamps import now
 
 Side = Annotated[int, Field(ge=1, le=20_000)]
@@ -92,11 +94,7 @@ class ServedStudy:
         self.state: State = self.log.state
         self.lobby = lobby_of(material, self.log)
         """Where people meet; None for a study in which nobody meets anybody."""
-        began_with = (self.state.settings or {}).get("task", self.settings.task)
-        if self.state.judges and began_with != self.settings.task:
-            raise InputError(f"{folder}: the people of this study began with the task {began_with}")
-        if self.state.sha256 not in (None, material.sha256):
-            raise InputError(f"{self.settings.source}: the people of this study began with another set")
+        material.refuse_other_set(self.state)
         text = self.settings.texts.consent
         self.consent = Consent(sha256=hashed(text), text=text)
         for problem in material.problems():
@@ -106,9 +104,22 @@ class ServedStudy:
         """Begin to write; the task ends with StorageError where nothing can be written any more."""
         writer = self.log.start()
         settings = self.settings.model_dump(mode="json", by_alias=True, exclude={"texts"})
-        if (settings, self.consent) != (self.state.settings, self.state.consent):
+        state = self.state
+        if (settings, self.consent, self.material.sha256) != (state.settings, state.consent, state.sha256):
             self.log.put(SettingsChosen(at=now(), settings=settings, consent=self.consent, sha256=self.material.sha256))
+        if state.judges:
+            self._note_use()
         return writer
+
+    def _note_use(self) -> None:
+        """Note beside a trial set that this study's judges have begun with it, so that nothing replaces it."""
+        if not isinstance(self.material, TrialMaterial):
+            return
+        try:
+            note_study(self.material.pool.folder, self.folder, self.material.sha256)
+        except StorageError as error:
+            # A set in a folder where nothing can be written is not replaced there either.
+            print_line(f"not noted beside the trials that this study uses them: {error}")
 
     async def close(self) -> None:
         """End what is going on, and delete who has left. Raises StorageError."""
@@ -228,6 +239,8 @@ class ServedStudy:
         while code in self.state.judges:
             code = draw_code()
         self.log.keep(code, said or {})
+        if not self.state.judges:
+            self._note_use()
         await self.log.note(
             Joined(
                 judge=code,

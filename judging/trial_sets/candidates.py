@@ -124,7 +124,17 @@ class AnswerReader:
     """The answers in ``runs``, and people's alone in ``people``, as judges see them: words and colours have passed
     ``rules``, which are the same for all. ``passed_over`` counts what is left out, by reason."""
 
-    def __init__(self, runs: Sequence[Path], people: Sequence[Path], rules: SameRules | None = None) -> None:
+    def __init__(
+        self,
+        runs: Sequence[Path],
+        people: Sequence[Path],
+        rules: SameRules | None = None,
+        agents: Collection[str] | None = None,
+    ) -> None:
+        """``agents`` are the machines that are asked for, None: all. Of others nothing is read but their names, in
+        ``not_asked``; machines that converse are in one record with others, and are all read."""
+        self._asked = None if agents is None else {name.strip() for name in agents}
+        self.not_asked = set[str]()
         self.rules = rules or SameRules()
         self._no_rules = SameRules(as_written=True)  # of catch trials
         in_full = {path.resolve() for path in runs}
@@ -161,6 +171,9 @@ class AnswerReader:
                 if (identity := _identity(record)) in seen:
                     raise InputError(f"answers of {record['agent']} stand in {folder.path} and in an earlier run")
                 seen.add(identity)
+                if self._is_not_asked(record):
+                    self.not_asked.add(record["agent"])
+                    continue
                 if record["status"] != "ok":
                     self.passed_over[str(record["status"])] += 1
                     continue
@@ -169,6 +182,10 @@ class AnswerReader:
                 if record["kind"] == "human":
                     self._twice.add(number, record, stimulus.id)
                 yield folder.path, record, stimulus
+
+    def _is_not_asked(self, record: RunRecord) -> bool:
+        is_machine = record["kind"] not in ("human", "control") and record["task"] != "conversation"
+        return self._asked is not None and is_machine and record["agent"] not in self._asked
 
     def common(self) -> list[str]:
         """Sentences on the stimuli and the people that several folders have."""

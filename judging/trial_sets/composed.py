@@ -76,6 +76,8 @@ def sentences_on_task(task: str, numbers: Mapping[str, Any], rows: Sequence[Keye
             f"  {shared['common']:,} of {count(shared['all'], 'stimulus', 'stimuli')} are common (--common): people "
             "and every agent answered them"
         )
+    for agent, number in numbers.get("common_without", {}).items():
+        yield f"  without {agent}, {number:,} would be common: leave it out with --agents"
     one_side = numbers["stimuli_of_one_side"]
     if task != "conversation" and (one_side["people"] or one_side["machines"]):  # talks are stimuli of their own
         yield (

@@ -21,6 +21,7 @@ from judging.trial_sets.drawing import (
     Order,
     Pool,
     arrange,
+    common_without,
     draw_list,
     draw_pool,
     duplicates,
@@ -29,8 +30,10 @@ from judging.trial_sets.drawing import (
     one_sided,
     unique,
 )
+from judging.trial_sets.drawn_from import digests_of_answers
 from judging.trial_sets.pairs import PAIR_LENGTHS, draw_pair_list, draw_pairs, read_dialogues
 from judging.trial_sets.same_rules import SameRules
+from judging.trial_sets.studies_of_set import refuse_set_of_study
 from judging.trial_sets.trial_set import WITHOUT_PICTURE, JudgesList, write_trial_set
 from serving.files.words import count
 
@@ -156,6 +159,8 @@ def trials(
     StorageError."""
     if not is_installed("sklearn"):
         raise UnavailableError("the package scikit-learn is not installed: pip install 'turinglike[judging]'")
+    if force:
+        refuse_set_of_study(Path(out))
     short = [task] if isinstance(task, str) else task
     # Who knows the seed, and which runs there were, can draw the same order again and read whose the answers are.
     choices = _Choices(
@@ -178,10 +183,16 @@ def trials(
         repeats=repeats,
         seed=secrets.randbelow(1 << 53) if seed is None else seed,
     )
+    drawn_from = digests_of_answers([*choices.runs, *choices.people], choices.agents)  # before they are read
     drawn = _draw_pairs(choices) if choices.pairs else _draw_speakers(choices)
-    notes = {"runs": [str(path) for path in choices.runs], "options": choices.noted(), "tasks": drawn.about}
+    notes: dict[str, Any] = {
+        "runs": [str(path) for path in choices.runs],
+        "options": choices.noted(),
+        "tasks": drawn.about,
+    }
     notes |= {"unbalanced": drawn.unbalanced, "passed_over": dict(drawn.passed_over)}
     notes["same_rules"] = drawn.rules.summary()
+    notes["drawn_from"] = drawn_from
     folder = Path(out)
     rows, blind = write_trial_set(folder, drawn.lists, notes, choices.seed, force=force)
     sentences = [*drawn.common, *drawn.rules.sentences()]
@@ -200,11 +211,12 @@ def _folders(folders: Folder | Sequence[Folder]) -> list[Path]:
 
 
 def _draw_speakers(choices: _Choices) -> _Drawn:
-    reader = AnswerReader(choices.runs, choices.people, SameRules(as_written=choices.as_written))
+    rules = SameRules(as_written=choices.as_written)
+    reader = AnswerReader(choices.runs, choices.people, rules, choices.agents)
     answers = reader.candidates(choices.tasks, choices.lengths)
     if choices.agents is not None:
         machines = {answer.agent for answer in answers if answer.truth == "machine" and not answer.is_swapped}
-        wanted = _named(choices.agents, machines)
+        wanted = _named(choices.agents, machines | reader.not_asked)
         answers = [answer for answer in answers if answer.truth == "human" or answer.is_catch or answer.agent in wanted]
     drawn = _Drawn(passed_over=reader.passed_over, common=reader.common(), rules=reader.rules)
     for task in TASKS:
@@ -288,6 +300,7 @@ def _named(names: Sequence[str], there: Collection[str]) -> set[str]:
 def _pool(answers: Sequence[Candidate], choices: _Choices, chance: random.Random) -> tuple[Pool, dict[str, Any]]:
     numbers: dict[str, Any] = {"candidates": len(answers)}
     if choices.common:
+        numbers["common_without"] = common_without(answers)
         everywhere = len(_stimuli(answers))
         answers = in_common(answers)
         numbers["in_common"] = len(answers)

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from judging.trial_sets.candidates import Candidate
 
+PEOPLE = ""  # among the names of agents
 FIRST = 3  # trials of a judge among which there is no catch trial
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
@@ -35,12 +36,29 @@ class Pool:
 
 def in_common(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Those about stimuli that a person and every agent answered."""
-    agents = {answer.agent for answer in candidates if answer.truth == "machine" and not answer.is_catch}
+    speakers = _speakers(candidates)
+    everybody = {PEOPLE}.union(*speakers.values())
+    return [answer for answer in candidates if speakers.get(answer.stimulus.id) == everybody]
+
+
+def common_without(candidates: Sequence[Candidate]) -> dict[str, int]:
+    """How many stimuli would be common without an agent, by agent, where more would be; those with most come first."""
+    speakers = _speakers(candidates)
+    everybody = {PEOPLE}.union(*speakers.values())
+    common = sum(there == everybody for there in speakers.values())
+    without = {}
+    for agent in sorted(everybody - {PEOPLE}):
+        without[agent] = sum(there | {agent} == everybody for there in speakers.values())
+    return {name: number for name, number in sorted(without.items(), key=lambda item: -item[1]) if number > common}
+
+
+def _speakers(candidates: Sequence[Candidate]) -> Mapping[str, set[str]]:
+    """By stimulus, who answered it: the agents, and :data:`PEOPLE` for people. Catch trials do not count."""
     speakers: dict[str, set[str]] = defaultdict(set)
     for answer in candidates:
         if not answer.is_catch:
-            speakers[answer.stimulus.id].add("" if answer.truth == "human" else answer.agent)
-    return [answer for answer in candidates if speakers[answer.stimulus.id] == {"", *agents}]
+            speakers[answer.stimulus.id].add(PEOPLE if answer.truth == "human" else answer.agent)
+    return speakers
 
 
 def one_sided(candidates: Sequence[Candidate]) -> tuple[int, int]:

@@ -8,7 +8,8 @@ from typing import Any
 from agents.contract import Agent
 from agents.errors import AgentStoppedError
 from serving.bench.drawn_set import write_repeated
-from serving.bench.record_window import RecordWindow, read_window
+from serving.bench.progress import Progress, progress_of
+from serving.bench.record_window import RecordWindow, read_window, with_pace_of_talks
 from serving.bench.run_results import Repeat, Shares
 from serving.bench.set_bench import SetBench
 from serving.bench.usage import Sampler
@@ -68,7 +69,9 @@ class GenerateRun:
         if code == STOPPED:
             raise AgentStoppedError("; ".join(said))
         measurement = self._measurement
-        return read_window(Run(options.out).records_path(self.name), measurement.answering, measurement.ended)
+        records = Run(options.out).records_path(self.name)
+        window = read_window(records, measurement.answering, measurement.ended)
+        return with_pace_of_talks(window, records) if window is not None and len(self.made) > 1 else window
 
     def more_needed(self) -> int:
         """How often the rows must be asked for the run to last long enough, up to :data:`MOST` stimuli."""
@@ -78,6 +81,13 @@ class GenerateRun:
             return self.times
         wanted = self.times * self.bench.seconds / max(lasted, 1e-3)
         return max(self.times, int(min(wanted, MOST / len(self.rows))))
+
+    def progress(self) -> Progress:
+        """How far the run came, where that was too little."""
+        measurement = self._measurement
+        run = Run(self.folder / "run")
+        seconds = measurement.ended - measurement.answering
+        return progress_of(run.records_path(self.name), run.journal_path(self.name), self.rows, seconds)
 
     def gpus_in_use(self, window: RecordWindow) -> int:
         """GPUs in use by all workers."""

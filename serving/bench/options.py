@@ -52,6 +52,8 @@ class BenchOptions:
     """Over a set: ask by HTTP."""
     connections: int | None = None
     """By HTTP: requests under way at once."""
+    for_answers: int | None = None
+    """Over a set: for how many answers there is a forecast; None: for the whole set."""
     price_hour: float | None = None
     """Over a set: the price of an hour of a GPU, or of the machine without one."""
     price_token: float | None = None
@@ -71,6 +73,7 @@ class BenchOptions:
             "--batch-size": self.batch_size,
             "--http": self.http or None,
             "--connections": self.connections,
+            "--for": self.for_answers,
             "--price-hour": self.price_hour,
             "--price-token": self.price_token,
         }

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from math import inf
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
@@ -11,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 from numpy.typing import NDArray
+
+from serving.runs.talks_pace import pace_of_talks
 
 WARM_UP = 0.2  # this share of the time of answering is left out at its beginning
 
@@ -83,6 +86,19 @@ def read_window(path: Path, began: float, ended: float) -> RecordWindow | None:
         tokens_s=rate * sum(tokens) / len(lines) if tokens else None,
         fixations_s=rate * sum(fixations) / len(lines) if fixations else None,
     )
+
+
+def with_pace_of_talks(window: RecordWindow, path: Path) -> RecordWindow:
+    """The window with the rate of conversations, which counts from the beginning of the first one in the file.
+
+    Those that begin together end together: their ends alone would look several times too fast.
+    """
+    with path.open("rb") as file:
+        lines = [line for line in map(_read, file) if line is not None]
+    talks = [(line.created - line.waiting_s - line.preparing_s - line.responding_s, line.created) for line in lines]
+    rate = pace_of_talks(talks, inf).rate
+    tokens = None if window.tokens_s is None else window.tokens_s * rate / window.rate_s
+    return replace(window, rate_s=rate, tokens_s=tokens)
 
 
 def slope(moments: NDArray[np.float64]) -> float:

@@ -20,6 +20,7 @@ import psutil
 
 from agents.contract import Agent
 from agents.errors import AgentStoppedError
+from serving.bench.progress import Progress, progress_of
 from serving.bench.record_window import RecordWindow, read_window
 from serving.bench.run_results import Repeat, Shares
 from serving.bench.set_bench import SetBench
@@ -123,6 +124,12 @@ class ServedRun:
     def more_needed(self) -> int:
         """A server is asked as long as it is to be measured: never more than once."""
         return 1
+
+    def progress(self) -> Progress:
+        """How far the server came, where that was too little."""
+        run = Run(self.folder / "kept")
+        seconds = self._ended - self._answering
+        return progress_of(run.records_path(self.name), run.journal_path(self.name), self.rows, seconds)
 
     def gpus_in_use(self, window: RecordWindow) -> int:
         """GPUs in use by all workers."""

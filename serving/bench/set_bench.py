@@ -35,6 +35,8 @@ class SetBench:
     """Whether the user gave a set; only then there is a forecast for all of it."""
     seconds: float
     """Seconds of answering for each repeat."""
+    for_answers: int | None = None
+    """The answers that the forecast is for; None: as many as the whole set has."""
     device: DeviceChoice = "auto"
     """Where agents run."""
     address: str | None = None

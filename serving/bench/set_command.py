@@ -47,6 +47,7 @@ def measure_set(options: BenchOptions, result: BenchResult) -> None:
             source="made stimuli" if source is None else str(source),
             materials=materials,
             has_forecast=source is not None,
+            for_answers=options.for_answers,
             seconds=60 * (options.minutes or MINUTES) / REPEATS,
             device=options.device,
             address=options.address,

@@ -4,6 +4,7 @@ of records."""
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -12,7 +13,8 @@ import orjson
 
 from agents import catalogue
 from agents.catalogue.selection import checked_agents
-from agents.errors import AgentStoppedError, InputError
+from agents.contract import Agent
+from agents.errors import AgentStoppedError, InputError, TuringlikeError
 from serving.bench.figures import rate
 from serving.bench.generate_run import GenerateRun
 from serving.bench.limits import limit
@@ -23,6 +25,7 @@ from serving.files.words import count
 from serving.generation.assignments import nothing_to_answer, run_entries
 from serving.generation.measured_speed import of_repeats, total
 from serving.runs.estimates import Estimate
+from serving.scheduling import interrupts
 from serving.sets.kinds import is_asked, kind_of
 
 REPEATS = 3
@@ -55,46 +58,88 @@ def measure_runs(
     )
     times = 1
     for number in replicas:
-        repeats: list[Repeat] = []
-        devices = 0
-        while len(repeats) < REPEATS:
-            with tempfile.TemporaryDirectory(prefix="turinglike-bench-") as folder:
-                drawn = random.Random(len(repeats)).sample(rows, len(rows))  # each repeat asks other stimuli first
-                run: GenerateRun | ServedRun
-                if bench.connections is None:
-                    run = GenerateRun(bench, name, made, drawn, number, times, Path(folder))
-                else:
-                    run = ServedRun(bench, name, made[name], drawn, number, Path(folder))
-                log(f"{name}: {count(number, 'worker')}, repeat {len(repeats) + 1} of {REPEATS}")
-                window = run.measure()
-                if window is not None and window.failed == window.answers:
-                    raise AgentStoppedError(f"no stimulus is answered: {window.failure}")
-                more = run.more_needed()
-                if more > times and not repeats:
-                    log(f"{name}: all was answered too soon; asking {more} times as much")
-                    times = more
-                    continue
-                if window is None:
-                    raise AgentStoppedError("too little was answered to be measured; give more minutes (--minutes)")
-                devices = run.gpus_in_use(window)
-                repeats.append(run.as_repeat(window))
-                log(f"{name}: {rate(repeats[-1].rate_s)} answers/s")
-        typical = median_run(repeats)
-        code, why = limit(
-            typical.shares,
-            on_gpu=devices > 0,
-            calls=all(agent.declaration().batches_by_itself for agent in made.values()),
-            http=bench.connections is not None,
-        )
-        efficiency = None
-        if result.scaling:
-            smallest = result.scaling[0]
-            efficiency = (typical.rate_s / number) / (smallest.median / smallest.replicas)
-        forecast = None
-        if bench.has_forecast:
-            forecast = forecast_of(repeats, sum(kinds.values()), devices, bench.prices)
-        result.scaling.append(Scaled(number, repeats, code, why, devices, efficiency, forecast))
+        measured = _Measured(number)
+        try:
+            while len(measured.repeats) < REPEATS:
+                times = _repeat(bench, name, made, rows, measured, times, log)
+        except (interrupts.Interrupted, TuringlikeError):
+            if measured.repeats:  # what was measured is not lost with what was not
+                result.scaling.append(_scaled(bench, made, sum(kinds.values()), measured, result.scaling))
+                yield result
+            raise
+        result.scaling.append(_scaled(bench, made, sum(kinds.values()), measured, result.scaling))
         yield result
+
+
+@dataclass(slots=True)
+class _Measured:
+    """What was measured with a number of ``replicas`` so far."""
+
+    replicas: int
+    repeats: list[Repeat] = field(default_factory=list)
+    devices: int = 0
+    """GPUs in use."""
+
+
+def _repeat(
+    bench: SetBench,
+    name: str,
+    made: Mapping[str, Agent[Any]],
+    rows: Sequence[bytes],
+    measured: _Measured,
+    times: int,
+    log: Callable[[str], None],
+) -> int:
+    """Measure once, with the rows asked a number of ``times``, and add what came of it to ``measured``.
+
+    Returns how often the rows are to be asked from now on; if that is more than before, nothing was added. Raises
+    AgentStoppedError where nothing is answered, or too little to be measured.
+    """
+    repeats = measured.repeats
+    with tempfile.TemporaryDirectory(prefix="turinglike-bench-") as folder:
+        drawn = random.Random(len(repeats)).sample(rows, len(rows))  # each repeat asks other stimuli first
+        run: GenerateRun | ServedRun
+        if bench.connections is None:
+            run = GenerateRun(bench, name, made, drawn, measured.replicas, times, Path(folder))
+        else:
+            run = ServedRun(bench, name, made[name], drawn, measured.replicas, Path(folder))
+        log(f"{name}: {count(measured.replicas, 'worker')}, repeat {len(repeats) + 1} of {REPEATS}")
+        window = run.measure()
+        if window is not None and window.failed == window.answers:
+            raise AgentStoppedError(f"no stimulus is answered: {window.failure}")
+        more = run.more_needed()
+        if more > times and not repeats:
+            log(f"{name}: all was answered too soon; asking {more} times as much")
+            return more
+        if window is None:
+            progress = run.progress()
+            raise AgentStoppedError(f"{progress.text()}; --minutes {progress.minutes(REPEATS)} should do")
+        measured.devices = run.gpus_in_use(window)
+        repeats.append(run.as_repeat(window))
+        log(f"{name}: {rate(repeats[-1].rate_s)} answers/s")
+    return times
+
+
+def _scaled(
+    bench: SetBench, made: Mapping[str, Agent[Any]], answers: int, measured: _Measured, before: Sequence[Scaled]
+) -> Scaled:
+    """The result of a number of workers; ``before`` are those of fewer, ``answers`` the whole set has."""
+    repeats = measured.repeats
+    typical = median_run(repeats)
+    code, why = limit(
+        typical.shares,
+        on_gpu=measured.devices > 0,
+        calls=all(agent.declaration().batches_by_itself for agent in made.values()),
+        http=bench.connections is not None,
+    )
+    efficiency = None
+    if before:
+        smallest = before[0]
+        efficiency = (typical.rate_s / measured.replicas) / (smallest.median / smallest.replicas)
+    forecast = None
+    if bench.has_forecast:
+        forecast = forecast_of(repeats, bench.for_answers or answers, measured.devices, bench.prices)
+    return Scaled(measured.replicas, repeats, code, why, measured.devices, efficiency, forecast)
 
 
 def settings_of(described: Mapping[str, Any]) -> dict[str, Any]:

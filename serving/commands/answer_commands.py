@@ -176,6 +176,13 @@ def _add_generate(commands: Commands, source: Parser) -> None:
     )
     add("--measured", type=path, metavar="FILE", help="with --dry-run: a bench.json of `turinglike bench STIMULI`")
     add(
+        "--for",
+        type=positive,
+        dest="for_answers",
+        metavar="N",
+        help="with --dry-run: what N answers of each agent would take, to stimuli like those of the set",
+    )
+    add(
         "--price-hour",
         type=price,
         metavar="P",

@@ -65,6 +65,13 @@ def register(commands: Commands) -> None:
     add("--address", metavar="A", help="the address of a running Ray cluster (default: start Ray on this machine)")
     add("--http", action="store_true", help="ask a server (`turinglike serve --out`) by HTTP, in place of `generate`")
     add("--connections", type=positive, metavar="N", help="with --http: requests under way at once (default 64)")
+    add(
+        "--for",
+        type=positive,
+        dest="for_answers",
+        metavar="N",
+        help="compute what N answers would take, to stimuli like those of the set (default: the whole set)",
+    )
     add("--price-hour", type=price, metavar="P", help="price of an hour of a GPU, or of the machine without a GPU")
     add("--price-token", type=price, metavar="P", help="price of a token that the agent writes")
     alone = bench.add_argument_group("agents alone, without Ray, queue and records")

@@ -65,6 +65,8 @@ class GenerateOptions(WorkerOptions):
     """Whether it is only told what the run would take."""
     measured: Path | None = None
     """A file of ``turinglike bench``, for ``dry_run``."""
+    for_answers: int | None = None
+    """For ``dry_run``: what this many answers of each agent take, to stimuli like the set's; None: those missing."""
     price_hour: float | None = None
     """The price of an hour of a GPU, or of the machine without one, for ``dry_run``."""
     price_token: float | None = None
@@ -177,8 +179,12 @@ class Assignment:
         position = outcome.request.row.position
         self.resume.note(position, outcome.request.sample)
         if self.forecast is not None and outcome.worker is not None:
-            _, preparing, responding = outcome.timing
-            self.forecast.note(position, unix_time(outcome.created), preparing, responding, outcome.worker.batch_size)
+            waiting, preparing, responding = outcome.timing
+            created = unix_time(outcome.created)
+            if self.is_pair:
+                self.forecast.note_talk(position, created, waiting + preparing + responding)
+            else:
+                self.forecast.note(position, created, preparing, responding, outcome.worker.batch_size)
 
     def seconds_left(self) -> Estimate | None:
         """The seconds until all is answered; None where that cannot be told yet."""

@@ -21,6 +21,8 @@ import numpy as np
 
 from agents.contract import Agent, Declaration
 from agents.errors import InputError, Problem
+from serving.files.signs_of_life import still
+from serving.files.terminal import print_warning
 from serving.files.words import count
 from serving.generation.agent_check import too_large
 from serving.generation.assignments import Assignment, GenerateOptions, chosen_tasks, share_out
@@ -50,17 +52,20 @@ def dry_run(
         tempfile.TemporaryDirectory(prefix="turinglike-dry-run-") as temporary,
         _like(options.out, temporary) as folder,
     ):
-        run, stimuli = prepare_run(
-            folder,
-            options.source,
-            tasks=options.tasks,
-            choose=chosen_tasks(options, described),
-            seed=options.seed,
-            samples=options.samples,
-            described=described,
-            skip_invalid=options.skip_invalid,
-            accept_changed_code=options.accept_changed_code,
-        )
+        if not options.quiet:
+            print_warning(f"checking {options.source}")
+        with still(f"checking {options.source}", quiet=options.quiet):
+            run, stimuli = prepare_run(
+                folder,
+                options.source,
+                tasks=options.tasks,
+                choose=chosen_tasks(options, described),
+                seed=options.seed,
+                samples=options.samples,
+                described=described,
+                skip_invalid=options.skip_invalid,
+                accept_changed_code=options.accept_changed_code,
+            )
         if options.limit is not None:
             options.limit *= len(run.meta["set"].get("tasks", [None]))
         positions = {key: position for position, key in enumerate(stimuli.kinds)}
@@ -81,14 +86,23 @@ def dry_run(
             agents = [made[member].declaration() for member in work.members]
             missing = work.missing(stimuli, options)
             told = f"{work.name}: {sum(missing):,} of {count(work.total, 'answer')} missing"
+            factor = 1.0
+            if options.for_answers is not None:
+                told = f"{work.name}: {count(options.for_answers, 'answer')} to stimuli like these"
+                if not any(missing):  # all is answered: what would it take again?
+                    missing = [int(work.answers(kind)) for kind in stimuli.kinds.values()]
+                factor = options.for_answers / max(1, sum(missing))
             kept = _kept(run, work, stimuli, missing, lengths, options.replicas, agents) if any(missing) else None
             speed = speed_for(measured.get(work.name, ()), options.replicas)
             if not any(missing):
                 report(told)
             elif kept is not None:
-                report(f"{told}: {_sentence(kept, options)}; by the pace of the run's records so far")
+                needs, by = kept
+                report(f"{told}: {_sentence(needs.times(factor), options)}; {by}")
             elif speed is not None:
-                report(f"{told}: {_sentence(Needs.of(sum(missing), speed), options)}; {_by(speed)}")
+                report(
+                    f"{told}: {_sentence(Needs.of(options.for_answers or sum(missing), speed), options)}; {_by(speed)}"
+                )
             else:
                 report(f"{told}; how long they take is not measured yet. {_how_to_measure(work.name, options)}")
     return 0
@@ -140,8 +154,10 @@ def _kept(
     lengths: Numbers,
     replicas: int | None,
     agents: Sequence[Declaration],
-) -> Needs | None:
-    """What the missing answers take by the records that there are; None where these say too little. ``replicas`` will
+) -> tuple[Needs, str] | None:
+    """What the missing answers take by the records that there are, and what that is known by, in words.
+
+    None where the records say too little. ``replicas`` will
     answer; None: as many as so far. ``agents`` are the agent, or a pair's two."""
     path = run.records_path(work.name)
     if not path.exists():
@@ -166,12 +182,19 @@ def _kept(
         seconds = seconds.times(before / workers)
     gpus = workers * sum(agent.devices for agent in agents)
     answers = sum(missing)
-    return Needs(
+    by = "by the pace of the run's records so far"
+    if work.is_pair and (talks := forecast.talks()).is_of_few:
+        by += (
+            f", which are few: many of the {count(talks.ended, 'conversation')} were under way at the same time. More "
+            "conversations make this surer"
+        )
+    needs = Needs(
         seconds=seconds,
         gpus=gpus if pace.is_on_gpu else 0,
         record_bytes=_mean(row_lengths(path)).times(answers),
         tokens=_mean(np.array(tokens)).times(answers) if tokens else None,
     )
+    return needs, by
 
 
 def _mean(values: Numbers) -> Estimate:

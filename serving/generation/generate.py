@@ -69,8 +69,11 @@ def generate(
     wants_ray = options.address is not None or options.replicas is not None
     if options.here and wants_ray:
         raise InputError("here (--here) answers in this process: leave address and replicas out")
-    if not options.dry_run and (options.measured, options.price_hour, options.price_token) != (None, None, None):
-        raise InputError("--measured, --price-hour and --price-token say what a run would take: give --dry-run, too")
+    of_dry_run = (options.measured, options.for_answers, options.price_hour, options.price_token)
+    if not options.dry_run and of_dry_run != (None, None, None, None):
+        raise InputError(
+            "--measured, --for, --price-hour and --price-token say what a run would take: give --dry-run, too"
+        )
     if wants_ray:
         check_installed()
     machine.check_device(options.device, options.address)

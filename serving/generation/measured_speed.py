@@ -60,6 +60,11 @@ class Needs:
         tokens = None if speed.tokens is None else speed.tokens.times(answers)
         return cls(seconds, speed.gpus, speed.record_bytes.times(answers), tokens)
 
+    def times(self, factor: float) -> Needs:
+        """What a multiple of the answers takes."""
+        tokens = None if self.tokens is None else self.tokens.times(factor)
+        return Needs(self.seconds.times(factor), self.gpus, self.record_bytes.times(factor), tokens)
+
     def cost(self, price_hour: float | None, price_token: float | None) -> Estimate | None:
         """What it costs at the price of an hour (of a GPU; without one, of the machine) and of a token. None without a
         price, and where tokens have a price and were not counted."""

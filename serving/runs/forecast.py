@@ -13,6 +13,10 @@ after 5 % of the answers how much work each part of the set is, in whichever ord
 - **Pace.** How long workers wait for a batch, lately: windows of the run, of which later ones weigh more. A wait does
   not depend on how long the batch then takes, so that it counts for each answer alike.
 
+Conversations have no such waits that records tell of, and many are under way at a time. The first of them all begin at
+once, and so they end at nearly the same time: from one end to the next they seem to be fast. So their pace counts from
+the beginning of the first one, and the interval has room for those under way (:mod:`serving.runs.talks_pace`).
+
 The clock is the records' own ``created``, so that a run that goes on and a run folder on disk give the same figures.
 """
 
@@ -31,6 +35,7 @@ import numpy as np
 
 from serving.files.line_lengths import line_lengths
 from serving.runs.estimates import Estimate, within
+from serving.runs.talks_pace import TalksPace, pace_of_talks
 
 EVERY = 25  # one stimulus of so many is in the sample
 MOST_SAMPLED = 4096  # stimuli: more would make the forecast no better, and they are held in memory
@@ -128,8 +133,8 @@ class Forecast:
         in_turns: bool = False,
     ) -> None:
         """``missing`` answers of each row of the set, in its order, and the rows' ``lengths``. ``workers`` answer
-        batches, or single requests, at once; None: as many as it looks like. ``in_turns`` is for conversations, whose
-        records say nothing of the time between their messages."""
+        batches, or single requests, at once; None: as many as it looks like. ``in_turns`` is for conversations, which
+        are told by :meth:`note_talk`."""
         self._left = np.asarray(missing, np.float64).copy()
         self._lengths = lengths
         self._longest = _longest_beside(lengths, self._left > 0, batch_size)
@@ -158,12 +163,42 @@ class Forecast:
         the seconds of its preparing, and those of the ``responding`` to its batch, in which there were ``size``."""
         self._noted.extend((position, created, preparing, responding, size))
 
+    def note_talk(self, position: int, created: float, seconds: float) -> None:
+        """Note a conversation about the row at ``position``, in place of :meth:`note`.
+
+        It ended when it was ``created`` (Unix time; 0 where no worker was asked), and took ``seconds`` in all: waiting
+        for its turns, too.
+        """
+        self._noted.extend((position, created, 0.0, seconds, 1))
+
     def left(self, now: float | None = None) -> Estimate | None:
         """The seconds from ``now`` (Unix time; None: the last answer) until all is answered. None as long as too few
         batches are answered."""
         self._take()
         if len(self._batches) < FEWEST_BATCHES:
             return None
+        expected = self._left_of_talks() if self._in_turns else self._left_of_answers()
+        if expected is None:
+            return None
+        return expected.after(0.0 if now is None else max(0.0, now - self._created))
+
+    def _left_of_talks(self) -> Estimate:
+        """The seconds from the last end until all conversations have ended."""
+        talks = self.talks()
+        seconds = 1 / talks.rate
+        sums = self._sums.sum(axis=0)
+        work, work_variance, work_freedom = self._work(
+            sums, np.array([0.0, seconds * sums[0].sum() / sums[1].sum(), 0.0])
+        )
+        parts = [(talks.variance, float(talks.ended))]
+        if work > 0 and work_freedom:
+            parts.append((work_variance / work**2, work_freedom))
+        expected = _within_parts(work, parts)
+        assert expected.low is not None and expected.high is not None  # noqa: PT018
+        return Estimate(work, expected.low * talks.rate / talks.fastest, expected.high * talks.rate / talks.slowest)
+
+    def _left_of_answers(self) -> Estimate | None:
+        """The seconds from the last answer until all is answered; None where no time lies between answers."""
         seen, busy, waiting, wait_variance, wait_freedom = self._waits()
         first, sums = self._sums.copy()
         if sums[0].sum() < first[0].sum():  # few are answered: better slow ones than none
@@ -174,18 +209,19 @@ class Forecast:
         if not rate:
             return None
         durations = [end - begin for begin, end, _ in self._batches]
-        is_busy = not self._in_turns and busy >= BUSY * (self._workers or 1) and float(np.mean(durations)) > SHORT
+        is_busy = busy >= BUSY * (self._workers or 1) and float(np.mean(durations)) > SHORT
         seconds = (responding / answers + waiting) / seen if is_busy else 1 / rate
         weights = self._weights(seconds, responding / answers, preparing / answers)
         work, work_variance, work_freedom = self._work(sums, weights)
-        expected = Estimate(work)
         if work > 0 and wait_freedom and work_freedom:
             of_wait = wait_variance / (responding / answers + waiting) ** 2
-            parts = (work_variance / work**2, work_freedom), (of_wait, wait_freedom)
-            variance = sum(part for part, _ in parts) + STEADIEST**2
-            freedom = variance**2 / max(1e-12, sum(part**2 / freedom for part, freedom in parts))
-            expected = within(work, variance, freedom)
-        return expected.after(0.0 if now is None else max(0.0, now - self._created))
+            return _within_parts(work, [(work_variance / work**2, work_freedom), (of_wait, wait_freedom)])
+        return Estimate(work)
+
+    def talks(self) -> TalksPace:
+        """The pace of conversations so far; at least one was noted."""
+        self._take()
+        return pace_of_talks([(begin, end) for begin, end, _ in self._batches], RECENT)
 
     def workers(self) -> int:
         """How many workers answer, or seem to."""
@@ -197,6 +233,8 @@ class Forecast:
         self._take()
         if len(self._batches) < FEWEST_BATCHES:
             return None
+        if self._in_turns:
+            return self.talks().rate
         ends = np.array([end for _, end, _ in self._batches])
         first = min(int(np.searchsorted(ends, ends[-1] - RECENT)), len(ends) - 2)
         seconds = float(ends[-1] - ends[first])
@@ -333,6 +371,14 @@ class Forecast:
         variance = float(parts.sum())
         freedom = variance**2 / float((parts**2).sum()) / 2 if variance else 1000.0
         return expected, variance, freedom
+
+
+def _within_parts(value: float, parts: Sequence[tuple[float, float]]) -> Estimate:
+    """``value`` with an interval from independent ``parts`` of the variance of its logarithm, each with its degrees of
+    freedom (F. E. Satterthwaite, 1946), and from :data:`STEADIEST`."""
+    variance = sum(part for part, _ in parts) + STEADIEST**2
+    freedom = variance**2 / max(1e-12, sum(part**2 / freedom for part, freedom in parts))
+    return within(value, variance, freedom)
 
 
 def _nearly_longest(lengths: Numbers, starts: Any, sizes: Any) -> Numbers:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agents.errors import IdentityError, InputError, Problem
+from agents.stimuli import SHORT
 from serving.files.atomic_files import lock, writing
 from serving.runs.run import PERSON, Run, refuse_other_folder
 from serving.runs.run_json import changed_code, difference, new_run_json, read_run_json, take_code
@@ -184,13 +185,15 @@ class _PictureTasks:
         if all(now[task] == has_own_id for task, has_own_id in earlier.items()):
             return
         problems = []
+        example = ""
         for name, tasks in self._by_agent.items():
             several = [task for task in now if task in tasks]
             if len(several) > 1:
-                problems.append(Problem("agents", None, name, f"answers {' and '.join(several)}"))
+                problems.append(Problem("agents", None, name, f"would answer {' and '.join(several)}"))
+                example = example or next(short for short, task in SHORT.items() if task == several[0])
         raise InputError(
-            f"in {self._folder} a picture has one id in all tasks, as each agent answers one of them; choose another "
-            "folder for agents that answer several",
+            f"in {self._folder} each agent answers one task about a picture. Give an agent of several tasks one of "
+            f"them by its name and =, such as AGENT={example}, or choose another folder (--out)",
             problems,
         )
 

@@ -21,6 +21,7 @@ class Pace:
         self._positions = positions
         self._places = array("q")
         self._created = array("d")
+        self._waiting = array("d")
         self._preparing = array("d")
         self._responding = array("d")
         self._sizes = array("q")
@@ -35,6 +36,7 @@ class Pace:
             return
         self._places.append(position)
         self._created.append(unix_time(record["created"]))
+        self._waiting.append(timing["waiting"])
         self._preparing.append(timing["preparing"])
         self._responding.append(timing["responding"])
         self._sizes.append(worker["batch_size"])
@@ -66,6 +68,10 @@ class Pace:
             (there + missing).astype(np.float64), lengths, batch_size=size, workers=workers, in_turns=in_turns
         )
         for place in np.argsort(np.array(self._created), kind="stable").tolist():
+            if in_turns:
+                seconds = self._waiting[place] + self._preparing[place] + self._responding[place]
+                forecast.note_talk(self._places[place], self._created[place], seconds)
+                continue
             forecast.note(
                 self._places[place],
                 self._created[place],

@@ -245,7 +245,13 @@ def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         # settings that came later are no reason where they stand at their default
         new = {key: value for key, value in new.items() if key in old}
     differences += _other_settings(old, new)
-    return "; ".join(differences) or "another implementation, or a file that its settings name has changed"
+    if differences:
+        return "; ".join(differences)
+    # The digest has the contents of files that settings name, and the settings here have their paths.
+    files = [f"{key} ({value})" for key, value in new.items() if isinstance(value, str) and Path(value).is_file()]
+    if files and not changed_code(before, now):
+        return f"a file that its settings name has changed since: {' or '.join(files)}"
+    return "another implementation, or a file that its settings name has changed"
 
 
 def _other_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agents.errors import InputError
 from judging.study.design.settings import StudySettings
 from judging.study.log.participant_events import StepAnswer
-from judging.study.log.state import Judge
+from judging.study.log.state import Judge, State
 from judging.study.log.steps import Instructions, MaterialKind, MaterialStep, Phase, Step
 from judging.study.pages.pool import TimesSeen
 
@@ -58,6 +59,35 @@ class Material(ABC):
     def warnings(self) -> list[str]:
         """What can be done, but hardly is what is wanted."""
         return []
+
+    def sha256_on_disk(self) -> str:
+        """``sha256`` of what lies there now: a server may have read the set long before. Raises InputError."""
+        return self.sha256
+
+    def refuse_other_set(self, state: State) -> None:
+        """Refuse to count what people did with another set than there is now. Raises InputError.
+
+        Answers name trials and stimuli by their ids, and another set has the same ids for others: each verdict would
+        count for an answer that its judge has not seen. A study that nobody has begun may still change its set.
+        """
+        if not state.judges and not state.meetings:
+            return
+        began_with = (state.settings or {}).get("task", self.settings.task)
+        if began_with != self.settings.task:
+            raise InputError(
+                f"{self.settings.source}: the people of this study began with the task {began_with}, not with "
+                f"{self.settings.task}: change `task` of study.toml back, or make a new study (turinglike study new)"
+            )
+        if state.sha256 not in (None, self.sha256_on_disk()):
+            raise InputError(
+                f"{self.settings.source}: the people of this study began with another set, and nothing of theirs can "
+                f"be counted with this one. Put back {self.to_put_back()}, or make a new study of this set (turinglike "
+                "study new)"
+            )
+
+    def to_put_back(self) -> str:
+        """What must lie where it was for what people did to count, in words."""
+        return f"{self.source} as it was when the study began"
 
     def served_problems(self) -> list[str]:
         """The agents that their server does not answer for; this asks the server."""

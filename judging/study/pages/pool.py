@@ -6,7 +6,7 @@ Where a page asks about both speakers of a conversation, the four pairs of truth
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -26,6 +26,16 @@ from serving.files.words import count
 TimesSeen = Mapping[tuple[str, ...], int]
 """By the trials of a page, how many judges had it."""
 HOW_TO_CATCH = "run `turinglike generate SET --agents catch`, and make the trials again with this run, too"
+KINDS_IN_WORDS = {
+    "human": "of people",
+    "catch": "catch trials",
+    "swapped": "swapped scanpaths",
+    "human human": "between people",
+    "human machine": "of a person (A) with a machine (B)",
+    "machine human": "of a machine (A) with a person (B)",
+    "machine machine": "between machines",
+}
+"""What a cell's pages are of, where they are not of an agent."""
 CATCH = ("catch", "swapped")
 """The cells whose pages are no trials that are scored."""
 
@@ -193,9 +203,16 @@ class TrialPool:
 
     def numbers(self) -> str:
         """The number of pages of each kind, in words such as "16 of people, 8 of mmcq, 2 catch trials"."""
-        names = {"human": "of people", "catch": "catch trials", "swapped": "swapped scanpaths"}
-        cells = sorted(self.cells.items())
-        return ", ".join(f"{len(pages):,} {names.get(cell, f'of {cell}')}" for cell, pages in cells)
+        return ", ".join(f"{len(pages):,} {self._in_words(cell)}" for cell, pages in sorted(self.cells.items()))
+
+    def _in_words(self, cell: str) -> str:
+        """What a cell's pages are of, such as "of people", or "of a machine (A) with a person (B)"."""
+        if cell in KINDS_IN_WORDS:
+            return KINDS_IN_WORDS[cell]
+        first, _, agent = cell.partition(" ")
+        if self.of_pairs and agent:
+            return f"with {agent} in the {'first' if first == 'machine' else 'second'} conversation"
+        return f"of {cell}"
 
     def _beside(self) -> dict[str, int]:
         """What takes stimuli beside the trials that are counted, and how many."""
@@ -216,13 +233,33 @@ class TrialPool:
         *others, last = needed
         return f"{stimuli} minus {', '.join(others)} and {last}" if others else f"{stimuli} minus {last}"
 
-    def fit(self) -> dict[str, Any]:
-        """Reduce the settings to what the set has; returns the changed choices."""
-        changed: dict[str, Any] = {} if self.has_catch() or not self.settings.trials.catch else {"catch": 0.0}
-        while (trials := self.settings.trials).number > 1 and self.lacking():
-            changed["number"] = trials.number - 1
-            self.settings = self.settings.model_copy(update={"trials": trials.model_copy(update=changed)})
-        return changed
+    def fit(self, given: Collection[str] = ()) -> dict[str, Any]:
+        """Reduce the settings to what the set has; returns the changed choices. Those that are ``given`` stay.
+
+        Where practice and examples would take more stimuli than the trials that count, there are none of them: of three
+        topics nothing else would be left.
+        """
+        wanted = self.settings.trials
+        if not self.has_catch() and wanted.catch and "catch" not in given:
+            self._choose(catch=0.0)
+        self._fit_number(given)
+        beside = self._beside()
+        aside = {"practice": 0, "sample": False}
+        is_little = self.settings.trials.number < beside["practice"] + beside["examples"]
+        if "number" not in given and (is_little or self.lacking()):
+            self._choose(number=wanted.number, **{name: value for name, value in aside.items() if name not in given})
+            self._fit_number(given)
+        names = ("catch", "number", *aside)
+        now = self.settings.trials
+        return {name: getattr(now, name) for name in names if getattr(now, name) != getattr(wanted, name)}
+
+    def _fit_number(self, given: Collection[str]) -> None:
+        while "number" not in given and self.settings.trials.number > 1 and self.lacking():
+            self._choose(number=self.settings.trials.number - 1)
+
+    def _choose(self, **choices: Any) -> None:
+        trials = self.settings.trials.model_copy(update=choices)
+        self.settings = self.settings.model_copy(update={"trials": trials})
 
     def truth(self, trials: Iterable[str]) -> list[str]:
         """The truth of each trial, by ids: "human" or "machine"."""

@@ -75,6 +75,10 @@ class SetMaterial(Material):
         self.sha256 = sha256
         self.number = settings.answers.number
 
+    def sha256_on_disk(self) -> str:
+        """That of the rows of the task."""
+        return read_stimuli(self.source, self.settings.task)[1]
+
 
 class AskMaterial(SetMaterial):
     """Stimuli, each on a page, that participants answer with text.

@@ -29,7 +29,7 @@ from judging.study.pages.page_answers import (
     parsed_answer,
 )
 from judging.study.pages.pool import TimesSeen, TrialPool
-from judging.trial_sets.trial_set import TRIALS_FILE, VERDICTS, key_path
+from judging.trial_sets.trial_set import TRIALS_FILE, VERDICTS, about_path, key_path
 from serving.files.words import count
 
 SENT = {"choices", "sex", "confidence", "reason", "seconds_before", "play_once"}
@@ -65,7 +65,20 @@ class TrialMaterial(Material):
         self.study = study
         self.number = pool.settings.trials.number
         self.source = pool.folder / TRIALS_FILE
-        self.sha256 = hashlib.sha256(key_path(pool.folder).read_bytes()).hexdigest()
+        self.sha256 = self.sha256_on_disk()
+
+    def sha256_on_disk(self) -> str:
+        """That of the key, which has a checksum of each trial."""
+        key = key_path(self.pool.folder)
+        if not key.is_file():
+            raise InputError(f"there is no key {key}: put it back as `turinglike trials` wrote it")
+        return hashlib.sha256(key.read_bytes()).hexdigest()
+
+    def to_put_back(self) -> str:
+        """The folder of the trials and the two files beside it, which belong together."""
+        folder = self.pool.folder
+        others = [path.name for path in (key_path(folder), about_path(folder))]
+        return f"the trials of that time ({folder}, {' and '.join(others)} beside it)"
 
     @cached_property
     def controls(self) -> dict[str, Control]:

@@ -129,7 +129,9 @@ def read_status(folder: Path, material: Material) -> dict[str, Any]:
     Beside :func:`status_of` these are the exports that may have data of deleted people, and whether the agents' server
     answers: this asks the server. Raises InputError.
     """
-    status = status_of(read_state(folder), material, read_personal(folder))
+    state = read_state(folder)
+    material.refuse_other_set(state)
+    status = status_of(state, material, read_personal(folder))
     if isinstance(material, MeetingMaterial):
         address, agents = material.needed_agents()
         if agents:

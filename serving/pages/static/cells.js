@@ -44,7 +44,8 @@
     const shown = inOrder.slice(0, isShort ? LISTED : 1);
     const answers = shown.map(([text, records]) => {
       const times = records.length > 1 && small(` × ${records.length}`);
-      const kind = isShort ? "span.word" : "span.text";
+      const why = statusOf(records[0]) === "failed" && "span.text.failure"; // what went wrong may be long
+      const kind = why || (isShort ? "span.word" : "span.text");
       return [el(kind, standing(records[0]), swatchOf(column.task, text), quote(text), times), " "];
     });
     const left = inOrder.length - shown.length;

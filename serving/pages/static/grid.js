@@ -77,11 +77,18 @@
     return el("button.sort", { type: "button", tabindex: -1, "data-key": key, click: () => sortBy(key) }, label, mark && el("span", { "aria-hidden": "true" }, mark));
   }
 
+  /** A file's name, which is rather broken before its ending than within it. */
+  function fileName(name) {
+    const dot = name.lastIndexOf(".");
+    return dot > 0 ? el("bdi.quote", name.slice(0, dot), el("wbr"), name.slice(dot)) : quote(name);
+  }
+
   function line(row, place, columns, pinned, later, isHit) {
     const { stimuli, rows } = Turinglike.index;
     const seen = pictureOf(row);
     const [first] = stimuliOf(row, taskShown());
-    const title = kindOfRow(row) === "picture" ? rows[row] : stimuli.title[first] || rows[row];
+    const isPicture = kindOfRow(row) === "picture";
+    const title = isPicture ? rows[row] : stimuli.title[first] || rows[row];
     const flags = flagsOf(row);
     const href = forOne(first);
     return el(
@@ -91,7 +98,7 @@
         "th.first",
         { scope: "row" },
         seen?.url && el("a", { href, tabindex: -1, "aria-hidden": "true" }, thumbnail(seen)),
-        el("a.open", { href, tabindex: -1 }, quote(title)),
+        el("a.open", { href, tabindex: -1 }, isPicture ? fileName(title) : quote(title)),
         flags > 0 && el("small.flags", { title: `${count(flags, "answer")} with flags, rejected or failed` }, `⚑ ${flags}`),
       ),
       columns.map((column, nth) => {

@@ -20,6 +20,7 @@ from agents.language.minilm import MiniLMAgent, is_normalised
 from agents.language.word_embeddings import EmbeddingAgent, GPT2EmbeddingAgent, VectorFileAgent
 from agents.language.words import vocabulary
 from agents.language.words.rules import apply_rules, letters
+from agents.replies import Finding
 from agents.stimuli import WordStimulus
 from tests.helpers import tiny_embeddings, tiny_language
 
@@ -161,6 +162,18 @@ def test_minilm_is_a_plain_search_over_mean_states(tmp_path: Path, normalised: b
     folder = tiny_embeddings.sentence_bert(tmp_path / "bert", normalised=normalised)
     agent = loaded(MiniLMAgent, folder, metric=metric)
     check(agent, bert_vector(folder, normalised=normalised), vocabulary.most_frequent(SIZE), CUES, metric)
+
+
+def test_minilm_notes_a_cue_that_is_no_word_and_answers_all_the_same(tmp_path: Path) -> None:
+    agent = loaded(MiniLMAgent, tiny_embeddings.sentence_bert(tmp_path / "bert"))
+    [look] = agent.declaration().filters
+    cues = ["qwxzzt", "Küche", "dog", "Dog qwxzzt"]
+    found = {}
+    for cue, reply in zip(cues, ask(agent, cues), strict=True):
+        assert reply.answer.word
+        found[cue] = look(WordStimulus(id=cue, task="word_association", cue=cue), reply)
+    noted = {cue: Finding("unknown_cue", rejected=False, found=cue) for cue in cues[:2]}
+    assert found == {**noted, "dog": None, "Dog qwxzzt": None}
 
 
 def test_vectors_of_a_file_are_searched_plainly(glove: Path) -> None:

@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
+import signal
 import time
 import xml.etree.ElementTree as ElementTree
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,11 +14,14 @@ from pydantic import TypeAdapter
 
 from agents.errors import InputError
 from serving.bench import drawn_set, generate_run, set_command, set_runs
+from serving.bench.progress import ENDS, progress_of
+from serving.bench.record_window import read_window, with_pace_of_talks
 from serving.bench.results import BenchResult
 from serving.bench.run_results import MeasuredRuns, Scaled, median_run
 from serving.bench.scaling_plot import plot
 from serving.cli import main
 from serving.runs import store
+from serving.scheduling.interrupts import Interrupted
 from tests.helpers import mixed_images
 from tests.helpers.in_process import without_ray
 
@@ -98,6 +104,69 @@ def parts(scaled: Scaled) -> dict[str, float]:
 
 
 LIMITED = {"device": "null.delay_s=0.2", "preparing": "null.prepare_s=0.02"}
+
+
+def test_what_was_measured_before_a_signal_is_kept(
+    words: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    without_ray(monkeypatch)
+    measure = generate_run.GenerateRun.measure
+    asked = []
+
+    def ended(run: generate_run.GenerateRun) -> object:
+        asked.append(run)
+        if len(asked) > 1:
+            raise Interrupted(signal.SIGTERM)
+        return measure(run)
+
+    monkeypatch.setattr(generate_run.GenerateRun, "measure", ended)
+    out = tmp_path / "out"
+    call = ["bench", str(words), "--task", "word", "--agents", "null", "--set", "null.delay_s=0.1", "--device", "cpu"]
+    assert main([*call, "--batch-size", "2", "--minutes", MINUTES, "--out", str(out)]) == 128 + signal.SIGTERM
+    [scaled] = measured(out).scaling
+    assert len(scaled.repeats) == 1
+    assert scaled.forecast is not None
+    assert (scaled.forecast.hours.low, scaled.forecast.hours.high) == (None, None)
+    assert json.loads((out / "bench.json").read_text())["complete"] is False
+    assert "the whole set with 1 worker: 40 answers in" in capsys.readouterr().err
+
+
+def test_too_little_is_told_with_how_many_minutes_should_do(
+    words: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_ray(monkeypatch)
+    out = tmp_path / "out"
+    call = ["bench", str(words), "--task", "word", "--agents", "null", "--set", "null.delay_s=5", "--device", "cpu"]
+    assert main([*call, "--batch-size", "2", "--minutes", "0.05", "--out", str(out)]) == 3
+    [failed] = json.loads((out / "bench.json").read_text())["failed"]
+    told = r"too little was answered to be measured: no answer ended in \d\.\d s; --minutes 1 should do"
+    assert re.fullmatch(told, failed["message"])
+
+
+def test_how_far_conversations_came_tells_how_long_they_take(tmp_path: Path) -> None:
+    """Of two the one that came farther has 8 of its 16 messages after 20 s: both should end within a minute each."""
+    rows = [json.dumps({"id": name, "exchanges": 16}).encode() for name in "ab"]
+    turns = [{"stimulus": "a", "turn": turn} for turn in range(8)] + [{"stimulus": "b", "turn": 0}]
+    (tmp_path / "turns").write_text("".join(f"{json.dumps(turn)}\n" for turn in turns))
+    found = progress_of(tmp_path / "none", tmp_path / "turns", rows, 20.0)
+    assert found.text() == "too little was answered to be measured: none of 2 conversations ended in 20 s"
+    assert found.minutes(3) == 3 * 20 * 2 * ENDS / 60
+
+
+def test_conversations_that_end_together_are_not_taken_for_fast_ones(tmp_path: Path) -> None:
+    """Eight begin at once, and end within 2 s after 100 s."""
+    path = tmp_path / "records.jsonl"
+    lines = []
+    for number in range(8):
+        created = datetime.fromtimestamp(1_700_000_100 + number * 2 / 7, UTC).isoformat()
+        timing = {"waiting": 20.0, "preparing": 0.0, "responding": 80.0 + number * 2 / 7}
+        record = {"created": created, "status": "ok", "error": None, "answer": {}, "raw": None, "timing": timing}
+        lines.append(json.dumps(record | {"worker": {"batch_size": 8, "device": "cpu"}}))
+    path.write_text("".join(f"{line}\n" for line in lines))
+    window = read_window(path, 1_700_000_000.0, 1_700_000_102.0)
+    assert window is not None
+    assert window.rate_s > 3
+    assert with_pace_of_talks(window, path).rate_s == pytest.approx(8 / 102)
 
 
 @pytest.mark.parametrize("limit", LIMITED)

@@ -138,3 +138,24 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
             read_measured(tmp_path / "bench.json")
     with pytest.raises(InputError, match="cannot be read"):
         read_measured(tmp_path / "missing.json")
+
+
+def test_a_number_of_answers_is_foretold_without_a_set_of_that_size(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the records of a run that is complete: 1,000,000 answers take 5,000 times as long as 200, and as much disk."""
+    source = words(tmp_path / "set.jsonl", 200)
+    out = tmp_path / "run"
+    assert run(source, out, "--here") == 0
+    before = contents(out)
+    capsys.readouterr()
+    assert run(source, out, "--dry-run", "--for", "1000000") == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("null: 1,000,000 answers to stimuli like these: ")
+    gigabytes = (out / "records" / "null.jsonl").stat().st_size * 5000 / 1e9
+    assert f"{gigabytes:.3g}"[:4] in said.out
+    assert said.out.endswith("; by the pace of the run's records so far\n")
+    assert f"checking {source}" in said.err
+    assert contents(out) == before
+    assert run(source, out, "--for", "10") == 2
+    assert "--for" in capsys.readouterr().err

@@ -262,8 +262,11 @@ def test_an_agent_of_several_tasks_answers_those_of_the_others(
     before = (apart / "run.json").read_bytes()
     capsys.readouterr()
     assert run(pictures, "null", apart, "--task", "color") == 2
-    assert "choose another folder for agents that answer several" in capsys.readouterr().err
+    said = " ".join(capsys.readouterr().err.split())
+    assert "such as AGENT=color, or choose another folder (--out)" in said
+    assert "null: would answer color_estimation and attention_prediction" in said
     assert (apart / "run.json").read_bytes() == before
+    assert run(pictures, "null=color", apart) == 0  # as the message says
 
 
 @pytest.mark.parametrize(

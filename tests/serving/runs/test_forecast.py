@@ -194,11 +194,50 @@ def test_a_pause_of_the_run_is_no_work() -> None:
 
 def test_conversations_are_foretold_by_their_rate() -> None:
     told = Forecast(np.ones(1000), np.ones(1000), workers=4, in_turns=True)
-    for number in range(100):  # each answered 3 s for one of them, which waited for turns of others in between
-        told.note(number * 10, START + 2.0 * number, 0.0, 3.0, 4)
+    for number in range(100):  # each took 10 s, in which turns of four others were answered, too
+        told.note_talk(number * 10, START + 2.0 * number, 10.0)
     left = told.left()
     assert left is not None
-    assert left.value == pytest.approx(1800, rel=0.05)
+    assert left.value == pytest.approx(1800, rel=0.06)  # the time begins 10 s before the first end
+
+
+def test_conversations_that_all_begin_at_once_are_not_taken_for_fast_ones() -> None:
+    """The first eight of 100,000, as a laptop had them: they ended within half a minute, after two and a half."""
+    ended = [111.321, 129.912, 129.916, 129.921, 129.924, 140.434, 140.448, 140.453]
+    took = [137.753, 156.447, 156.425, 156.407, 156.369, 166.967, 166.947, 166.918]
+    told = Forecast(np.ones(100_000), np.full(100_000, 76.0), in_turns=True)
+    for position, (end, seconds) in enumerate(zip(ended, took, strict=True)):
+        told.note_talk(position, START + end, seconds)
+    whole = 140.453 - min(end - seconds for end, seconds in zip(ended, took, strict=True))
+    assert told.rate() == pytest.approx(8 / whole)
+    left = told.left()
+    assert left is not None and left.low is not None and left.high is not None  # noqa: PT018
+    assert left.value == pytest.approx(99_992 * whole / 8, rel=1e-6)
+    assert left.low < 99_992 * 156 / 16 < left.value  # as many again may be as good as at their end
+    assert told.talks().is_of_few
+
+
+@pytest.mark.parametrize(("at_a_time", "ended"), [(8, 8), (8, 12), (8, 20), (8, 100), (16, 40), (32, 400), (1, 5)])
+def test_intervals_hold_nine_of_ten_of_conversations(at_a_time: int, ended: int) -> None:
+    """Runs in which a conversation begins when another ends; the forecast is made on the way, at ``ended``."""
+    held = []
+    for seed in range(100):
+        draw = np.random.default_rng(seed)
+        seconds = 100 * draw.lognormal(0, 0.3, 40 * ended + 400)
+        slots = [(START, slot) for slot in range(at_a_time)]
+        talks = []
+        for took in seconds:
+            at, slot = heapq.heappop(slots)
+            heapq.heappush(slots, (at + took, slot))
+            talks.append((at + took, took))
+        talks.sort()
+        told = Forecast(np.ones(len(talks)), np.ones(len(talks)), in_turns=True)
+        for position, (end, took) in enumerate(talks[:ended]):
+            told.note_talk(position, end, took)
+        left = told.left()
+        assert left is not None and left.low is not None and left.high is not None  # noqa: PT018
+        held.append(left.low <= talks[-1][0] - talks[ended - 1][0] <= left.high)
+    assert np.mean(held) >= 0.9
 
 
 def test_rows_that_no_worker_was_asked_are_done() -> None:

@@ -75,6 +75,30 @@ def _heads(page: Page) -> list[str]:
     return page.locator("#found thead tr").nth(1).locator("th").all_inner_texts()
 
 
+def test_what_failed_stays_in_its_column_and_a_name_breaks_before_its_ending(tmp_path: Path, seen: Seen) -> None:
+    """A message without blanks, and a name that is a little too long for a telephone's first column."""
+    folder = Folder(tmp_path)
+    for agent in ("hf-tiny-vlm", "mmcq"):
+        folder.agent(agent, "color_estimation")
+    picture = folder.picture("Chelsea.JPG")
+    row = folder.ask("color_estimation", "Chelsea.JPG", image=picture)
+    error = {"code": "unparsable", "message": "no colour in the reply:\xa0'blis\\x0fgeure4ecEMLdyellosZ0btheqac'"}
+    folder.record("hf-tiny-vlm", row, status="failed", error=error)
+    folder.record("mmcq", row, COLOR)
+    page = seen.go(write_report([folder.write()], tmp_path / "out").as_uri())
+    wide = """cell => {
+        const [box, ...parts] = [cell, ...cell.querySelectorAll("*")].map((part) => part.getBoundingClientRect());
+        return Math.max(...parts.map((part) => part.right)) - box.right; }"""
+    page.locator(".failure").wait_for()
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.eval_on_selector("td:has(.failure)", wide) <= 0
+    lines = """link => { const range = document.createRange();
+        range.selectNodeContents(link.querySelector(".quote").firstChild);
+        return range.getClientRects().length; }"""
+    assert page.eval_on_selector("#found a.open", lines) == 1  # "Chelsea" is whole
+
+
 def test_columns_are_ordered_pinned_hidden_and_grouped(tmp_path: Path, seen: Seen) -> None:
     url = write_report(_two_runs(tmp_path), tmp_path / "out").as_uri()
     page = seen.go(url)
@@ -217,7 +241,7 @@ def test_a_run_that_goes_on_tells_its_pace(tmp_path: Path, seen: Seen) -> None:
     for number in range(50):
         row = folder.ask("color_estimation", str(number), image=picture)
         if number < 20:
-            timing = {"queued": 0.0, "preparing": 0.01, "responding": 0.5, "total": 0.5}
+            timing = {"waiting": 0.0, "preparing": 0.01, "responding": 0.5}
             worker = {"host": "here", "device": "cpu", "batch_size": 1}
             created = f"2026-01-02T03:04:{number:02}.000Z"
             folder.record("mmcq", row, COLOR, created=created, timing=timing, worker=worker)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from agents.errors import InputError, Problem
 from agents.stimuli import SHORT, TASKS, Asked
+from judging.trial_sets.trial_set import TRIALS_FILE, key_path
 from serving.files.row_problems import as_problems
 
 BOX = Path(__file__).with_name("pools")
@@ -134,6 +135,12 @@ class Pool:
         if answers.sha256 and checksum(file) != answers.sha256:
             told = f"is another file than pool {self.name} names: its SHA-256 is {checksum(file)}"
             problems.append(Problem(str(file), None, None, told))
+        for verdicts in self.manifest.verdicts:
+            trials = self.folder / verdicts.trials
+            wanted = (trials / TRIALS_FILE, key_path(trials), self.folder / verdicts.verdicts / "run.json")
+            problems += [
+                Problem(str(path), None, "verdicts", "there is no such file") for path in wanted if not path.is_file()
+            ]
         if answers.stimuli and not (self.folder / answers.stimuli).exists():
             way_out = f"; it is made by: {answers.made_by}" if answers.made_by else ""
             told = f"there is no such set of stimuli{way_out}"

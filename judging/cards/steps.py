@@ -5,8 +5,10 @@ steps resume by themselves, so that a card that was stopped at any moment goes o
 each agent has a folder of its own, with its trials, verdicts and scores.
 """
 
+import hashlib
 import json
 import os
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +18,7 @@ import orjson
 
 from agents.errors import InputError, Problem
 from agents.stimuli import SHORT, Asked
-from judging.cards.pool import Pool, PoolAnswers
+from judging.cards.pool import MANIFEST, Pool, PoolAnswers, checksum
 from serving.exchange.importing.form_files import load_form
 from serving.exchange.importing.reading import read_source
 from serving.exchange.importing.recognising import with_form
@@ -33,6 +35,7 @@ VERDICTS = "verdicts"
 SCORES = "scores"
 CALIBRATION = "calibration"
 SET = "stimuli.jsonl"
+BEGUN = "card.begun.json"  # what the card is made of
 OWN = (ANSWERS, PEOPLE, CALIBRATION)
 TALK: Asked = "conversation"
 PICTURES = ("image", "target_image", "target_mask")  # fields of a stimulus that are paths
@@ -79,21 +82,61 @@ def write_projects(folder: Path, choices: CardChoices) -> tuple[Path, dict[str, 
     files = {name: folder / name / FILE for name in choices.tested}
     texts = {file: whole_text(folder, choices)}
     texts |= {files[name]: agent_text(folder / name, choices, name) for name in files}
-    if file.is_file():
-        if any(path.is_file() and path.read_text("utf-8") != text for path, text in texts.items()):
-            raise InputError(
-                f"{folder} holds a card of other agents, judges, pools or options, which {file.name} there lists; "
-                "choose another --out"
-            )
-        if (folder / SET).is_file() and (folder / SET).read_bytes() != rows:
-            raise InputError(f"{folder}: a pool's stimuli have changed since this card began; choose another --out")
-    elif folder.is_dir() and any(path.name not in (SET, "lock", *files) for path in folder.iterdir()):
+    begun = folder / BEGUN
+    made_of = _made_of(choices)
+    if begun.is_file():
+        _refuse_other_card(folder, begun, made_of)
+    elif folder.is_dir() and any(path.name != "lock" for path in folder.iterdir()):
         raise InputError(f"{folder} exists and holds no card; choose another --out")
-    for path, content in ((folder / SET, rows), *((path, texts[path].encode()) for path in (*files.values(), file))):
+    contents = [(folder / SET, rows), *((path, text.encode()) for path, text in texts.items())]
+    contents.append((begun, orjson.dumps(made_of, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)))
+    if any(_is_private(pool.folder / answers.file) for pool, answers in choices.pools.values()):
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)  # as the pool's file: what people said in private stays so
+    for path, content in contents:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as opened:
             opened.write(content)
     return file, files
+
+
+def _made_of(choices: CardChoices) -> dict[str, Any]:
+    """What a card is made of, by the words of a message. Paths are not part of it, so that a card may be moved; neither
+    is where it is computed."""
+    config = "" if choices.config is None else choices.config.read_text("utf-8")
+    return {
+        "agents": list(choices.agents),
+        "judges": list(choices.judges),
+        "settings (--set)": [*choices.settings, *choices.judges_settings],
+        "settings (--config)": hashlib.sha256(config.encode()).hexdigest(),
+        "--per-agent": choices.per_agent,
+        "tasks": list(choices.pools),
+        "pools": {
+            pool.name: pool.manifest.model_dump(mode="json", by_alias=True) for pool, _ in choices.pools.values()
+        },
+        "answers of participants": {
+            task: checksum(pool.folder / answers.file) for task, (pool, answers) in choices.pools.items()
+        },
+        "stimuli": {
+            task: checksum(pool.folder / answers.stimuli)
+            for task, (pool, answers) in choices.pools.items()
+            if (pool.folder / answers.stimuli).is_file()
+        },
+    }
+
+
+def _refuse_other_card(folder: Path, begun: Path, made_of: Mapping[str, Any]) -> None:
+    try:
+        before = orjson.loads(begun.read_bytes())
+    except orjson.JSONDecodeError:
+        raise InputError(f"{begun} cannot be read; choose another --out") from None
+    if others := [name for name, value in made_of.items() if before.get(name) != value]:
+        raise InputError(f"{folder} holds a card that is made of other {', '.join(others)}; choose another --out")
+
+
+def _is_private(path: Path) -> bool:
+    """Whether only its owner may read a file."""
+    return not path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH)
 
 
 def set_rows(folder: Path, pools: Mapping[Asked, tuple[Pool, PoolAnswers]]) -> list[dict[str, Any]]:
@@ -104,12 +147,23 @@ def set_rows(folder: Path, pools: Mapping[Asked, tuple[Pool, PoolAnswers]]) -> l
     rows: list[dict[str, Any]] = []
     problems: list[Problem] = []
     for task, (pool, answers) in pools.items():
+        found = []
         try:
-            found = _rows_of_set(pool, answers, folder) if answers.stimuli else _rows_of_cues(pool, answers)
+            source = read_source(pool.folder / answers.file, import_options(pool, answers))
+        except InputError as error:  # before a model has answered for hours
+            problems += error.problems or [Problem(str(pool.folder / answers.file), None, None, str(error))]
+            source = None
+        try:
+            if answers.stimuli:
+                found = _rows_of_set(pool, answers, folder)
+            elif answers.task != "word_association":
+                told = f"names no set of stimuli for {answers.task}: give `stimuli`"
+                problems.append(Problem(str(pool.folder / MANIFEST), None, None, told))
+            elif source is not None:
+                cues = dict.fromkeys(answer.stimulus for answer in source.answers)
+                found = [{"id": cue, "cue": cue} for cue in cues]
         except InputError as error:
-            where = str(pool.folder / (answers.stimuli or answers.file))
-            problems += error.problems or [Problem(where, None, None, str(error))]
-            continue
+            problems += error.problems or [Problem(str(pool.folder / answers.stimuli), None, None, str(error))]
         for row in found:
             name = row["id"]
             rows.append({"benchmark_id": name, **row, "id": f"{SHORT_OF[task]}/{name}", "task": task})
@@ -131,7 +185,9 @@ def _rows_of_set(pool: Pool, answers: PoolAnswers, folder: Path) -> list[dict[st
         if fields["task"] != answers.task:
             continue  # the set of a pool may be of several tasks
         for name in PICTURES:
-            if name in fields:
+            if name in fields and not (root / fields[name]).is_file():
+                problems.append(Problem(str(source), row.line, name, f"{fields[name]}: no such file"))
+            elif name in fields:
                 fields[name] = os.path.relpath(root / fields[name], folder)
         rows.append(fields)
     if problems:
@@ -139,14 +195,6 @@ def _rows_of_set(pool: Pool, answers: PoolAnswers, folder: Path) -> list[dict[st
     if not rows:
         raise InputError(f"{source} has no stimulus of {answers.task}")
     return rows
-
-
-def _rows_of_cues(pool: Pool, answers: PoolAnswers) -> list[dict[str, Any]]:
-    if answers.task != "word_association":
-        raise InputError(f"pool {pool.name} names no set of stimuli for {answers.task}: give `stimuli` in its manifest")
-    source = read_source(pool.folder / answers.file, import_options(pool, answers))
-    cues = dict.fromkeys(answer.stimulus for answer in source.answers)
-    return [{"id": cue, "cue": cue} for cue in cues]
 
 
 def import_options(pool: Pool, answers: PoolAnswers) -> ImportOptions:

@@ -165,14 +165,9 @@ def ask_judges(
         if "judgement" not in entry.tasks:
             problems.append(_no_judge(name, entry))
         elif "key" in fields and rows is None:
-            problems.append(
-                Problem(
-                    str(key),
-                    None,
-                    name,
-                    "is trained on the trials, and their key is not there; put it back, or draw the trials anew with --force",
-                )
-            )
+            way_out = "put it back, or draw the trials anew with --force"
+            told = f"is trained on the trials, and their key is not there; {way_out}"
+            problems.append(Problem(str(key), None, name, told))
         elif "key" in fields and rows is not None and (why := _untrainable(rows.values())):
             problems.append(Problem(str(key), None, name, f"cannot be trained: {why}"))
         settings_of[name] = {**_filled_in(entry, source, key), **settings_of.get(name, {})}
@@ -209,8 +204,8 @@ def check_judges(judges: str, assignments: Sequence[str], config: Path | None) -
 
 def judge_trials(asked: AskedJudges, options: GenerateOptions, report: Callable[[str], None]) -> int:
     """Judge as :func:`serving.generation.generate.generate` answers; returns its exit code. ``report`` also gets a
-    sentence on each judge that left trials out, or whose answers are no verdicts, and on answers that have changed since
-    the trials were drawn. Raises what ``generate`` raises."""
+    sentence on each judge that left trials out, or whose answers are no verdicts, and on answers that have changed
+    since the trials were drawn. Raises what ``generate`` raises."""
     folder = asked.source.parent
     for sentence in changed_answers(read_about(key_path(folder)), folder.name):
         report(sentence)

@@ -116,7 +116,7 @@ def test_a_card_of_two_tasks(
     assert {path: path.read_bytes() for path in folder.glob("**/records/*.jsonl")} == before
     assert (folder / "card.json").read_bytes() == text
     page = (folder / "index.html").read_text()
-    for part in ("not calibrated", "Cues that also tell it", "mine/1", "not verified", "turinglike generate"):
+    for part in ("Not calibrated:", "Cues that also tell it", "mine/1", "not verified", "turinglike generate"):
         assert part in page, part
     assert "<script" not in page
     assert page.count('<img src="data:image/jpeg;base64,') == 6
@@ -136,9 +136,26 @@ def test_a_card_of_two_tasks(
     # Another judge is another card; a folder of something else is nobody's card.
     capfd.readouterr()
     assert main([*call[:-1], "card", "--per-agent", "3"]) == 2
-    assert "holds a card of other agents, judges, pools or options" in capfd.readouterr().err
+    assert "holds a card that is made of other --per-agent; choose another --out" in capfd.readouterr().err
     assert main([*call[:-1], str(pool)]) == 2
     assert "exists and holds no card" in capfd.readouterr().err
+
+    # A card that was moved goes on: what is done stays done.
+    shutil.move(folder, tmp_path / "moved")
+    assert main([*call[:-1], "moved"]) == 0
+    assert "# done before, from the same files: turinglike trials" in capfd.readouterr().err
+    assert (tmp_path / "moved/card.json").read_bytes() == text
+    shutil.move(tmp_path / "moved", folder)
+
+    # A part that was lost is made again; answers that have changed are refused before anything is touched.
+    shutil.rmtree(folder / "mmcq" / "trials")
+    assert main(call) == 0
+    assert (folder / "card.json").read_bytes() == text
+    answers = (pool / "colours.csv").read_text()
+    (pool / "colours.csv").write_text(answers.replace("orange", "red"))
+    assert main(call) == 2
+    assert "is made of other answers of participants; choose another" in capfd.readouterr().err
+    (pool / "colours.csv").write_text(answers)
 
     # A board has a row for each agent.
     assert main(["cards", "card", "-o", "board.html"]) == 0
@@ -255,7 +272,7 @@ def test_a_page_with_calibration_and_a_board_of_two_pools(tmp_path: Path) -> Non
     card = made(calibration=[row.model_dump() for row in calibrate(table(0.6, 0.7, 20, 4, 1), "mine/1")])
     page = card_page(card, {})
     assert "svm says what a person says in" in page
-    assert "not calibrated" not in page
+    assert "Not calibrated" not in page
     other = made()
     result = other.agents[0].tasks[0].model_copy(update={"pool": "other/1"})
     agent = other.agents[0].model_copy(update={"tasks": [result]})
@@ -295,3 +312,31 @@ def test_judges_are_calibrated_on_the_verdicts_of_a_pool(tmp_path: Path, monkeyp
     page = (tmp_path / "card" / "index.html").read_text()
     assert "What svm is worth: svm says what a person says in" in page
     assert "svm was trained anew on those answers" in page
+
+
+def test_all_that_is_wrong_with_a_pools_files_is_told_before_a_model_answers(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pool = colours_and_words(tmp_path / "pool")
+    (pool / "pictures" / "coffee.png").unlink()
+    text = (pool / "pool.toml").read_text()
+    (pool / "pool.toml").write_text(text.replace('subject = "who"', 'subject = "eleve"'))
+    assert main(["test", "mmcq", "--people", "pool", "--here", "-o", "card"]) == 2
+    said = capfd.readouterr().err
+    assert "pictures.csv:7: image: pictures/coffee.png: no such file" in said
+    assert "eleve" in said
+    assert not (tmp_path / "card" / "answers").exists()
+    (pool / "pool.toml").write_text(text + '\n[[verdicts]]\ntrials = "trials"\nverdicts = "judged"\n')
+    assert main(["test", "mmcq", "--people", "pool", "--here", "-o", "card"]) == 2
+    said = capfd.readouterr().err
+    for name in ("trials/trials.jsonl", "trials.key.csv", "judged/run.json"):
+        assert f"pool/{name}: verdicts: there is no such file" in said
+
+
+def test_a_private_pool_makes_a_private_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pool = colours_and_words(tmp_path / "pool")
+    (pool / "colours.csv").chmod(0o600)
+    assert main(["test", "mmcq", "--people", "pool", "--here", "-o", "card"]) == 0
+    assert (tmp_path / "card").stat().st_mode & 0o777 == 0o700

@@ -68,7 +68,7 @@ class CatchRate:
     """How many judges that is."""
     trials: int
     """How many trials they judged."""
-    right: float
+    right: Estimate
     """The share that was judged rightly, 0 to 1."""
 
 

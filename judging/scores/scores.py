@@ -18,6 +18,7 @@ import orjson
 from judging.scores.conclusions import SCOPE, Conclusion
 from judging.scores.figures import figures, overview, who_judged, without_repetition
 from judging.scores.page import page
+from judging.scores.papers.beside_published import compared
 from judging.scores.score_tables import ScoreTables
 from judging.scores.svg import drawn, svg
 from judging.scores.verdicts import further_verdicts
@@ -76,6 +77,10 @@ class Scores:
             lines += _exclusions(self.verdicts)
             lines += further_verdicts(self.verdicts)
         return lines
+
+    def compared(self) -> tuple[int, int]:
+        """How many of the figures of the paper ``against`` have one of ours beside them, and how many it printed."""
+        return compared(self.tables.published)
 
     def grids(self) -> list[Grid]:
         """The tables that `turinglike score` prints, if they have rows: scores, pass rates of pairs, populations."""

@@ -151,8 +151,9 @@ def _scores_of_catch(catch: Table[CatchRate]) -> dict[str, list[Score]]:
     scores: dict[str, list[Score]] = {}
     for row in catch:
         score = Score(task=row.task, judge=row.judge)
-        measure = "p_human" if row.truth == "human" else "p_machine"
-        scores.setdefault(row.kind, []).append(replace(score, **{measure: row.right}))
+        is_human = row.truth == "human"
+        score = replace(score, p_human=row.right) if is_human else replace(score, p_machine=row.right)
+        scores.setdefault(row.kind, []).append(score)
     return scores
 
 

@@ -22,6 +22,7 @@ from judging.scores.papers.beside_published import compared
 from judging.scores.score_tables import ScoreTables
 from judging.scores.svg import drawn, svg
 from judging.scores.verdicts import further_verdicts
+from judging.statistics.populations import SCOPE as SCOPE_OF_POPULATIONS
 from judging.statistics.populations import population_sentences
 from judging.statistics.tables import Grid, Table, as_json
 from judging.statistics.verdict_table import PEOPLE, TASK_NAMES
@@ -73,6 +74,8 @@ class Scores:
             lines.append(SCOPE)
         for task, differences in self.differences.items():
             lines += [f"{TASK_NAMES[task]}: {sentence}" for sentence in differences]
+        if self.differences:
+            lines.append(SCOPE_OF_POPULATIONS)
         if self.verdicts is not None:
             lines += _exclusions(self.verdicts)
             lines += further_verdicts(self.verdicts)
@@ -120,7 +123,7 @@ class Scores:
         return self.tables.pairs.rates.grid(view)
 
     def _populations(self) -> Grid:
-        return self.tables.populations.grid("task agent measure people beside_people itself difference holm")
+        return self.tables.populations.grid("task agent measure people beside_people itself difference interval holm")
 
     def to_pandas(self) -> dict[str, pd.DataFrame]:
         """The tables as frames, by name; those without rows are empty frames.

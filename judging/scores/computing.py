@@ -152,7 +152,7 @@ def _scores_of_catch(catch: Table[CatchRate]) -> dict[str, list[Score]]:
     for row in catch:
         score = Score(task=row.task, judge=row.judge)
         is_human = row.truth == "human"
-        score = replace(score, p_human=row.right) if is_human else replace(score, p_machine=row.right)
+        score = replace(score, p_human=row.estimate) if is_human else replace(score, p_machine=row.estimate)
         scores.setdefault(row.kind, []).append(score)
     return scores
 
@@ -274,10 +274,12 @@ def catch_rates(table: pd.DataFrame) -> Table[CatchRate]:
     for (task, swapped, truth), verdicts in catch.groupby(["asked", "swapped", "truth"]):
         name = "swapped" if swapped else "catch"
         for judge, part in by_judge(verdicts):
-            right, _ = share(is_right(part), clusters(part))
+            estimate, _ = share(is_right(part), clusters(part))
             trials = int(part.groupby("judge")["trial"].nunique().sum())
-            rows.append(CatchRate(task, name, truth, judge, int(part["judge"].nunique()), trials, right))
-    return Table(rows)
+            rows.append(
+                CatchRate(task, name, truth, judge, int(part["judge"].nunique()), trials, estimate.value, estimate)
+            )
+    return Table(rows, omit=("estimate",))
 
 
 def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[Alike]:

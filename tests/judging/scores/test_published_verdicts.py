@@ -79,9 +79,9 @@ def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     }
     [caught] = catch_rates(table)
     right = Estimate(1.0)  # of a single verdict there is no interval
-    assert str(caught.right) == str(right)
-    assert replace(caught, right=right) == CatchRate(
-        "word_association", "catch", "machine", "people", judges=1, trials=1, right=right
+    assert str(caught.estimate) == str(right)
+    assert replace(caught, estimate=right) == CatchRate(
+        "word_association", "catch", "machine", "people", judges=1, trials=1, right=1, estimate=right
     )
     assert read_answers(open_verdicts([tmp_path / "V"])) == []
     assert "Trials were drawn" not in methods(table, {}, [{}], 0.05)

@@ -197,7 +197,11 @@ def register(commands: Commands) -> None:
         help="also compute scores for each value of these properties of a trial or judge: for example length, topic, "
         "place (in studies: the trial's position in the judge's list), or any extra column of the stimulus set (meta)",
     )
-    add("--against", choices=("2022", "2025"), help="also compare with the numbers that the paper of this year printed")
+    add(
+        "--against",
+        choices=("2022", "2025", "x-turing"),
+        help="also compare with the numbers that this paper printed: the paper of 2022 or of 2025, or X-Turing",
+    )
     add(
         "--bounds",
         type=_bounds,
@@ -299,8 +303,11 @@ def _score(options: argparse.Namespace) -> int:
     for sentence in scores.sentences():
         _print(sentence)
     if options.against:
-        numbers = len(scores.tables.published)
-        _print(f"compared with {numbers:,} numbers that the paper printed: {options.out / 'published.csv'}")
+        with_ours, numbers = scores.compared()
+        _print(
+            f"{with_ours:,} of {numbers:,} numbers that the paper printed stand beside yours; each other number has "
+            f"its reason: {options.out / 'published.csv'}"
+        )
     _print(f"scores: {options.out / 'index.html'}")
     return 0
 

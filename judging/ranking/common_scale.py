@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from judging.ranking.model import Posterior
 
 Folder = str | PathLike[str]
+SCOPE = (
+    "These intervals hold for judges, stimuli and participants like these, as those of `turinglike score` do. They "
+    "rest on a statistical model of all verdicts, and score's do not, so the two may differ."
+)
+OF_STUDIES = " With several folders they also hold for other studies like these, so they are wider."
 BEFORE = "before: "  # in the names of an earlier ranking's folders, if these are not the same that have grown
 
 
@@ -85,6 +90,8 @@ def rank(
                 )
         elif number:
             say(f"{name} is not ranked: a ranking needs two judges, and answers from people and from machines")
+    if agents:
+        say(SCOPE + (OF_STUDIES if table["folder"].nunique() > 1 else ""))
     if not checks:
         none = "no verdict counts: verdicts of cue-… judges, on pairs and with feedback are left out"
         raise InputError("nothing can be ranked" if len(table) else none)

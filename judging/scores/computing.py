@@ -11,7 +11,8 @@ import numpy as np
 from agents.stimuli import TASKS
 from judging.judges.papers_classifiers import differences_from_paper
 from judging.scores.conclusions import OPEN, Conclusion, conclude, in_words
-from judging.scores.papers.published import CLASSIFIER, Paper, beside_published, kind
+from judging.scores.papers.beside_published import OurFigures, beside_published
+from judging.scores.papers.published import CLASSIFIER, Paper, PublishedFigure, kind
 from judging.scores.papers.significance import Agreement, agreement, papers_tests
 from judging.scores.papers.trends import TYPE
 from judging.scores.score_tables import BOUNDS, EMPTY, Alike, CatchRate, PerceivedSex, ScoreTables
@@ -20,9 +21,18 @@ from judging.statistics.by_margin import ByMargin, rankings
 from judging.statistics.contrasts import AgainstPeople, StatisticalTest, between_judges, judge_tests
 from judging.statistics.jackknife import rates
 from judging.statistics.ledger import LedgerRow, SettingsByJudge, ledger
-from judging.statistics.measures import ALL, LOG_LINEAR, Correction, Score, clusters, summarize
+from judging.statistics.measures import (
+    ALL,
+    LOG_LINEAR,
+    Correction,
+    Score,
+    clusters,
+    is_right,
+    share,
+    summarize,
+)
 from judging.statistics.needed import Needed, needed
-from judging.statistics.pass_rate import pass_rates
+from judging.statistics.pass_rate import pass_rates, verdicts_on_pairs
 from judging.statistics.populations import Population
 from judging.statistics.tables import Estimate, Table
 from judging.statistics.verdict_table import AND, ELSEWHERE, JudgedAnswers, by_judge, counted
@@ -98,6 +108,19 @@ def compute_scores(
         _score_task(task, single[single["asked"] == task], choices, figures)
     single_answers = [answer for answer in answers if answer["beside_truth"] is None]
     scores = Table(figures.scores, omit=("column", "value"))
+    published: Table[PublishedFigure] = EMPTY
+    if against is not None:
+        ours = OurFigures(
+            scores=scores.data,
+            settings=choices.settings,
+            cues=cues,
+            verdicts=main[~is_pair],
+            catch=_scores_of_catch(catch),
+            pairs=verdicts_on_pairs(main[is_pair]) if is_pair.any() else None,
+            words=() if pairs is None else pairs.words.data,
+            correction=correction,
+        )
+        published = beside_published(against, ours)
     return ScoreTables(
         scores=scores,
         by=Table(figures.by),
@@ -116,11 +139,22 @@ def compute_scores(
         statistics=answer_statistics(single_answers),
         captions=caption_measures(single_answers, scores),
         instead=_instead(scores, choices),
-        published=EMPTY if against is None else beside_published(against, scores.data, choices.settings, cues),
+        published=published,
         populations=populations,
         methods=methods,
         dprime_correction=correction,
     )
+
+
+def _scores_of_catch(catch: Table[CatchRate]) -> dict[str, list[Score]]:
+    """The rates of catch trials as scores, by their kind."""
+    scores: dict[str, list[Score]] = {}
+    for row in catch:
+        score = Score(task=row.task, judge=row.judge)
+        is_human = row.truth == "human"
+        score = replace(score, p_human=row.estimate) if is_human else replace(score, p_machine=row.estimate)
+        scores.setdefault(row.kind, []).append(score)
+    return scores
 
 
 def _with_read_columns(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
@@ -241,10 +275,12 @@ def catch_rates(table: pd.DataFrame) -> Table[CatchRate]:
     for (task, swapped, truth), verdicts in catch.groupby(["asked", "swapped", "truth"]):
         name = "swapped" if swapped else "catch"
         for judge, part in by_judge(verdicts):
-            right = float((part["verdict"] == part["truth"]).mean())
+            estimate, _ = share(is_right(part), clusters(part))
             trials = int(part.groupby("judge")["trial"].nunique().sum())
-            rows.append(CatchRate(task, name, truth, judge, int(part["judge"].nunique()), trials, right))
-    return Table(rows)
+            rows.append(
+                CatchRate(task, name, truth, judge, int(part["judge"].nunique()), trials, estimate.value, estimate)
+            )
+    return Table(rows, omit=("estimate",))
 
 
 def _alike(table: pd.DataFrame, again: pd.DataFrame, first: str) -> list[Alike]:

@@ -12,6 +12,7 @@ from judging.scores.page_content import DescribedSvg, PairsSection, PopulationSe
 from judging.scores.papers.published import published
 from judging.scores.score_tables import ScoreTables
 from judging.statistics.measures import ALL
+from judging.statistics.populations import SCOPE
 from judging.statistics.tables import Grid, Table
 from judging.statistics.verdict_table import TASK_NAMES
 from serving.files.words import count
@@ -73,16 +74,18 @@ def population_section(tables: ScoreTables, task: str, sentences: Sequence[str])
         "stimuli": "stimuli",
         "people's answers": "answers_of_people",
         "the agent's": "answers",
+        "participants": "participants",
         "people": "people",
         "agent and people": "beside_people",
         "agent and itself": "itself",
         "difference": "difference",
+        "interval over": "interval",
         "p": "p",
         "holm": "holm",
         "family": "family",
     }
     grid = tables.populations.where(task=task).grid(view, "Distributions of answers")
-    return PopulationSection(TASK_NAMES[task], sentences, grid)
+    return PopulationSection(TASK_NAMES[task], [*sentences, SCOPE], grid)
 
 
 def published_section(tables: ScoreTables) -> PublishedSection | None:

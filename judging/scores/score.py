@@ -11,7 +11,7 @@ from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from judging.scores.computing import catch_rates, compute_scores
 from judging.scores.methods import methods
-from judging.scores.papers.published import Paper
+from judging.scores.papers.published import PAPERS, Paper
 from judging.scores.score_tables import BOUNDS, ScoreTables
 from judging.scores.scores import Scores
 from judging.scores.verdicts import (
@@ -52,8 +52,9 @@ def score(
     answers, people's among them, are compared as populations: is an agent's distribution of answers like people's?
 
     ``key`` is the trials' key, where the folders do not say where the trials are. ``by`` are columns to score by, as a
-    list or as "length,place"; "a*b" has the values of both. ``against`` sets the figures that a paper ("2022", "2025")
-    printed beside these. An agent passes if the 90 % interval of its detectability lies within 0.5 ± ``bounds``.
+    list or as "length,place"; "a*b" has the values of both. ``against`` sets the figures that a paper ("2022",
+    "2025", "x-turing") printed beside these. An agent passes if the 90 % interval of its detectability lies within
+    0.5 ± ``bounds``.
     ``dprime_correction`` is "log-linear" (all rates move a little) or "1/2N" (those of 0 and 1 alone do).
     ``as_written`` compares answers without the papers' rules for words.
 
@@ -66,8 +67,8 @@ def score(
         raise InputError(f"bounds are between 0 and 0.5, not {bounds:g}")
     if dprime_correction not in get_args(Correction):
         raise InputError(f"dprime_correction is {' or '.join(get_args(Correction))}, not {dprime_correction!r}")
-    if against is not None and against not in get_args(Paper):
-        raise InputError(f"against is {' or '.join(get_args(Paper))}, not {against!r}")
+    if against is not None and against not in PAPERS:
+        raise InputError(f"against is {' or '.join(PAPERS)}, not {against!r}")
     folders = [Path(verdicts)] if isinstance(verdicts, str | PathLike) else [Path(folder) for folder in verdicts]
     answered = [folder for folder in folders if holds_answers(folder)]
     judged = [folder for folder in folders if folder not in answered]

@@ -17,7 +17,7 @@ from judging.statistics.measures import LOG_LINEAR, Correction, Score
 from judging.statistics.needed import Needed
 from judging.statistics.pass_rate import PassRates
 from judging.statistics.populations import Population
-from judging.statistics.tables import Estimate, Table
+from judging.statistics.tables import NO_FIGURE, Estimate, Table
 
 BOUNDS = 0.05  # around a detectability of 0.5: of 0.45 to 0.55, as the papers have it
 
@@ -70,6 +70,8 @@ class CatchRate:
     """How many trials they judged."""
     right: float
     """The share that was judged rightly, 0 to 1."""
+    estimate: Estimate = NO_FIGURE
+    """The same with its 95 % interval, which the papers' figures stand beside; files lack it."""
 
 
 EMPTY: Table[Any] = Table(())

@@ -19,9 +19,11 @@ from judging.scores.conclusions import SCOPE, Conclusion
 from judging.scores.figures import figures, overview, who_judged, without_repetition
 from judging.scores.other_sections import of_people_alone
 from judging.scores.page import page
+from judging.scores.papers.beside_published import compared
 from judging.scores.score_tables import ScoreTables
 from judging.scores.svg import drawn, svg
 from judging.scores.verdicts import further_verdicts
+from judging.statistics.populations import SCOPE as SCOPE_OF_POPULATIONS
 from judging.statistics.populations import population_sentences
 from judging.statistics.tables import Grid, Table, as_json
 from judging.statistics.verdict_table import PEOPLE, TASK_NAMES
@@ -79,10 +81,16 @@ class Scores:
         ]
         for task, differences in self.differences.items():
             lines += [f"{TASK_NAMES[task]}: {sentence}" for sentence in differences]
+        if self.differences:
+            lines.append(SCOPE_OF_POPULATIONS)
         if self.verdicts is not None:
             lines += _exclusions(self.verdicts)
             lines += further_verdicts(self.verdicts)
         return lines
+
+    def compared(self) -> tuple[int, int]:
+        """How many of the figures of the paper ``against`` have one of ours beside them, and how many it printed."""
+        return compared(self.tables.published)
 
     def grids(self) -> list[Grid]:
         """The tables that `turinglike score` prints, if they have rows: scores, pass rates of pairs, populations."""
@@ -122,7 +130,7 @@ class Scores:
         return self.tables.pairs.rates.grid(view)
 
     def _populations(self) -> Grid:
-        return self.tables.populations.grid("task agent measure people beside_people itself difference holm")
+        return self.tables.populations.grid("task agent measure people beside_people itself difference interval holm")
 
     def to_pandas(self) -> dict[str, pd.DataFrame]:
         """The tables as frames, by name; those without rows are empty frames.

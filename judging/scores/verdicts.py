@@ -42,6 +42,7 @@ OUR_ROWS = frozenset(
 )  # what our tables call rows that are no single machine
 STIMULI = "stimuli.jsonl"  # a run's
 PLAIN_COLUMNS = ("length", "place", "phase", "agent", "folder")  # columns of all verdicts that scores may be told by
+AGES = ("age", "person.age")  # of who judged and who answered: numbers, where they are not groups
 # No columns to score by.
 OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch", "swapped", "repeat_of", "sample")
 
@@ -149,6 +150,9 @@ def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[st
         there += [name for name, column in column_of.items() if name != column]
         raise InputError(f"by: the verdicts have no {', '.join(unknown)}; they have {', '.join(there)}")
     table = table.assign(**{part: table[column_of[part]] for name in listed for part in name.split(AND)})
+    for name in AGES:
+        if name in table.columns:
+            table[name] = _as_numbers(table[name])
     for name in listed:
         if AND in name:
             factors = name.split(AND)
@@ -156,6 +160,20 @@ def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[st
             is_known = table[factors].notna().all(axis=1) & ((table["truth"] == "machine") | ("agent" not in factors))
             table[name] = texts[0].str.cat(texts[1:], sep=BOTH).where(is_known)
     return table, listed
+
+
+def _as_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column of texts as numbers, where each is one; tables have "31" for an age. Groups such as "21-25" stay."""
+    import pandas as pd
+
+    known = column.dropna()
+    numbers = pd.to_numeric(known, errors="coerce")
+    if numbers.isna().any():
+        return column
+    as_numbers = {}
+    for value, number in zip(known, numbers, strict=True):
+        as_numbers[value] = int(number) if number == int(number) else float(number)
+    return pd.Series([as_numbers.get(value) for value in column], column.index, dtype=object)
 
 
 def read_answers(runs: Sequence[JudgedRun]) -> list[dict[str, Any]]:

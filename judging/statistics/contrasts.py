@@ -113,7 +113,8 @@ class ByColumn(StatisticalTest):
     beside: str
     """The other value, or "the others"; "" for a slope."""
     difference: Estimate
-    """Detectability at ``value`` minus that ``beside`` it, -1 to 1; of a slope, its change by 1 of the column."""
+    """Detectability at ``value`` minus that ``beside`` it, -1 to 1; of a slope, its change by 1 of the column. Of a
+    column that only people's answers have, p(H|H) takes the place of detectability, and ``test`` says so."""
 
 
 def judge_tests(
@@ -236,15 +237,18 @@ def by_column(verdicts: pd.DataFrame, column: str) -> list[ByColumn]:
 
     The slope is the mean of the least-squares slopes of p(H|H) and of p(M|M). Values are compared within each agent, so
     that a different mix of agents at a value cannot look like an effect. Only where the column names agents are they
-    taken together."""
+    taken together. What is told about who answered, such as their age, is told of people alone: there p(H|H) is
+    compared."""
     judged = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts[column].notna()]
     values = list(judged[column].unique())
     name = column.removeprefix("meta.")
     are_numbers = all(isinstance(value, Real) and not isinstance(value, bool) for value in values)
     values.sort(key=None if are_numbers else str)
     sides = _sides(judged, apart="agent" not in column.split(AND))
+    if (judged["truth"] == "human").all():
+        sides = sides[:1]
     if len(values) > 2 and are_numbers:
-        return [_slope(judged, sides, judged[column].to_numpy(dtype=np.float64), name)]
+        return [_of_people(_slope(judged, sides, judged[column].to_numpy(dtype=np.float64), name), sides)]
     tests = []
     tested = values if len(values) > 2 else values[:-1]  # of two values one test says all
     for value in tested:
@@ -265,8 +269,15 @@ def by_column(verdicts: pd.DataFrame, column: str) -> list[ByColumn]:
             test = replace(test, **figures)
         else:
             test.fails("no agent is at both values" if compared[0] else "no people are at both values")
-        tests.append(test)
+        tests.append(_of_people(test, sides))
     return tests
+
+
+def _of_people(test: ByColumn, sides: Sequence[Sequence[Cells]]) -> ByColumn:
+    """The test, which says if it is of people's answers alone."""
+    if len(sides) == 1 and test.p is not None:
+        test.test = f"p(H|H): {test.test}"
+    return test
 
 
 def _sides(judged: pd.DataFrame, apart: bool) -> list[list[Cells]]:
@@ -284,8 +295,9 @@ def _sides(judged: pd.DataFrame, apart: bool) -> list[list[Cells]]:
 
 
 def _weights(sides: Sequence[Sequence[Cells]]) -> Floats:
+    of_sides = DETECTABILITY if len(sides) > 1 else np.ones(1)  # of people's answers alone: p(H|H)
     return np.concatenate(
-        [np.full(len(side), weight / len(side)) for side, weight in zip(sides, DETECTABILITY, strict=True)]
+        [np.full(len(side), weight / len(side)) for side, weight in zip(sides, of_sides, strict=True)]
     )
 
 

@@ -147,10 +147,7 @@ def pass_rates(
     detectability, the mean share of right verdicts with the machine in the first and in the second conversation."""
     import pandas as pd
 
-    mode = table["meta.mode"] if "meta.mode" in table.columns else None
-    machine = table["agent"].where(table["truth"] == "machine", table["beside_agent"])
-    person = table["agent"].where(table["truth"] == "human", table["beside_agent"])
-    table = table.assign(agent=machine, person=person.where(person.map(_is_named)), mode=mode)
+    table = _with_machine(table)
     is_pair = table["truth"] != table["beside_truth"]
     pairs = table[is_pair]
     agents = sorted(pairs["agent"].unique())
@@ -160,7 +157,7 @@ def pass_rates(
     tests = list[ByColumn]()
     for judge, of_judge in by_judge(pairs):
         clustered = of_judge.assign(stimulus=_connected(of_judge))
-        drawn = clusters(clustered).drawn()
+        drawn = drawn_of_pairs(of_judge)
         columns = dict.fromkeys(("agent", "turns", "mode", *by))
         compared = corrected([test for column in columns for test in by_column(clustered, column)])
         tests += [replace(test, judge=judge) for test in compared]
@@ -172,11 +169,13 @@ def pass_rates(
                     "turns": None if pd.isna(turns) else int(turns),
                     "mode": None if pd.isna(mode) else mode,
                 }
-                rates.append(replace(_rate(part, drawn, correction), judge=judge, agent=agent, **cell))
+                rates.append(replace(rate_of_pairs(part, drawn, correction), judge=judge, agent=agent, **cell))
         for column in by:
             for value, part in of_judge.groupby(column):
                 name = column.removeprefix("meta.")
-                by_columns.append(replace(_rate(part, drawn, correction), judge=judge, column=name, value=value))
+                by_columns.append(
+                    replace(rate_of_pairs(part, drawn, correction), judge=judge, column=name, value=value)
+                )
     for judge, of_judge in by_judge(table[~is_pair]):
         for truth, part in of_judge.groupby("truth"):
             judged = part[part["verdict"].isin(VERDICTS)]
@@ -229,7 +228,27 @@ def _mean_words(
     return float(np.mean(words)) if words else None
 
 
-def _rate(verdicts: pd.DataFrame, drawn: Drawn, correction: Correction) -> PassRate:
+def verdicts_on_pairs(table: pd.DataFrame) -> pd.DataFrame:
+    """The verdicts on pairs of which one conversation is with a machine: ``agent`` is the machine, whichever
+    conversation it speaks in, ``person`` the one in the other (None without a name), ``mode`` how they conversed."""
+    table = _with_machine(table)
+    return table[table["truth"] != table["beside_truth"]]
+
+
+def _with_machine(table: pd.DataFrame) -> pd.DataFrame:
+    mode = table["meta.mode"] if "meta.mode" in table.columns else None
+    machine = table["agent"].where(table["truth"] == "machine", table["beside_agent"])
+    person = table["agent"].where(table["truth"] == "human", table["beside_agent"])
+    return table.assign(agent=machine, person=person.where(person.map(_is_named)), mode=mode)
+
+
+def drawn_of_pairs(verdicts: pd.DataFrame) -> Drawn:
+    """Whether a judge's ``verdicts`` on pairs have several judges, pairs and people; connected pairs are one."""
+    return clusters(verdicts.assign(stimulus=_connected(verdicts))).drawn()
+
+
+def rate_of_pairs(verdicts: pd.DataFrame, drawn: Drawn, correction: Correction = LOG_LINEAR) -> PassRate:
+    """The pass rate of ``verdicts`` on pairs (:func:`verdicts_on_pairs`), without judge, agent, turns and mode."""
     from scipy.stats import binomtest
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]

@@ -143,9 +143,11 @@ def record(row: Any, omit: Collection[str] = ()) -> dict[str, Any]:
     for entry in fields(row):
         name = FILE_NAMES.get(entry.name, entry.name)
         value = getattr(row, entry.name)
+        if entry.name in omit:
+            continue
         if isinstance(value, Estimate):
             values |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
-        elif entry.name not in omit:
+        else:
             values[name] = as_json(value)
     return values
 

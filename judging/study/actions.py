@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from judging.study.results.planning import PlannedMeasure
 
 T = TypeVar("T")
+EARLY_STOPPING = "With early stopping by the decisions of `turinglike study status`"
 
 
 def check_study(study: Path) -> None:
@@ -149,9 +150,11 @@ def plan_judges(
     agents: int | None = None,
     per_judge: int | None = None,
     stimuli: int | None = None,
+    bounds: float | None = None,
 ) -> None:
-    """Print a study's plan to preregister, or how many judges give intervals of ``half_width``. Raises InputError."""
-    from judging.study.results.planning import plan
+    """Print a study's plan to preregister, or how many judges give intervals of ``half_width``; with ``bounds`` also
+    how many judges a study has that stops early. Raises InputError."""
+    from judging.study.results.planning import plan, simulate_stopping
 
     if study is not None:
         numbers = {
@@ -160,6 +163,7 @@ def plan_judges(
             "--agents": agents,
             "--per-judge": per_judge,
             "--stimuli": stimuli,
+            "--bounds": bounds,
         }
         given = [option for option, number in numbers.items() if number is not None]
         if given:
@@ -180,10 +184,14 @@ def plan_judges(
         )
     else:
         print_line(f"{count(judges, 'judge')}: {measure} of each agent ± {width:.3f} (95 %)")
+    if bounds is not None:
+        print_line(f"{EARLY_STOPPING} with bounds {bounds:g}:")
+        for expected in simulate_stopping(agents, per_judge, stimuli, bounds, judges=judges):
+            print_line(f"  {expected.in_words()}")
 
 
 def _plan_of(folder: Path) -> str:
-    from judging.study.results.planning import simulate
+    from judging.study.results.planning import simulate, simulate_stopping
 
     material = material_of(folder)
     source = folder / FILE
@@ -224,6 +232,11 @@ def _plan_of(folder: Path) -> str:
             f"Simulated studies: an agent with detectability 0.5 passes in {passes:.0%} of them. An agent with "
             f"detectability {0.5 + bounds:g} is found to be above 0.5 in {power:.0%}. The variances of judges and of "
             "stimuli are assumed. For each simulated study, new judges and new stimuli are drawn.",
+            f"{EARLY_STOPPING}; the decision is for the stimuli of this study only. Simulated studies:",
+            *(
+                f"  {expected.in_words()}"
+                for expected in simulate_stopping(agents, trials, stimuli, bounds, judges=wanted)
+            ),
         ]
     text = read_written(source)
     hashes = [f"SHA-256 of {FILE}: {hashed(text)}", f"SHA-256 of the answer key: {material.sha256}"]

@@ -137,6 +137,13 @@ def register(commands: Commands) -> None:
     plan.add_argument("--agents", type=positive, metavar="N", help="the number of agents that are judged")
     plan.add_argument("--per-judge", type=positive, metavar="N", help="the number of trials that each judge sees")
     plan.add_argument("--stimuli", type=positive, metavar="N", help="the number of stimuli in the trials")
+    plan.add_argument(
+        "--bounds",
+        type=share,
+        metavar="B",
+        help="also simulate early stopping: after how many judges `study status` decides whether the detectability of "
+        "an agent is within 0.5 ± B",
+    )
 
     export = add(
         "export",

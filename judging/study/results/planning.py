@@ -5,6 +5,7 @@ A rate of n verdicts has the variance (judges') sum(n_judge^2) / n^2 + (stimuli'
 
 import math
 from bisect import bisect_left
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -13,11 +14,16 @@ from scipy.special import stdtrit
 from agents.errors import InputError
 from judging.statistics.jackknife import CONFIDENCE, Clusters, Floats, rates
 from judging.statistics.measures import DETECTABILITY
+from judging.study.results.stopping import decide
+from serving.files.words import count
 
 PlannedMeasure = Literal["p_machine", "detectability"]
 """What the interval is of: P(said human | machine), or how well a judge tells both apart."""
 MOST_JUDGES = 1_000_000
 """A width that this number of judges does not reach is out of reach."""
+
+MOST_STOPPED = 1000
+"""Judges of a simulated study that stops early; one that is still open then counts as open."""
 
 JUDGES_VARIANCE = 0.0135
 STIMULI_VARIANCE = 0.018
@@ -113,3 +119,92 @@ def simulate(
         if low > 0.5:
             power += 1
     return passes / studies, power / studies
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyStopping:
+    """When simulated studies decide about an agent, by the rule of ``turinglike study status``."""
+
+    detectability: float
+    """The agent's true detectability for the study's stimuli."""
+    decision: str
+    """The decision that is right: "passes" or "fails"."""
+    right: float
+    """The share of studies that come to it, however long they go on."""
+    typical: int | None
+    """After how many judges half of the studies are decided; None if they are not after :data:`MOST_STOPPED`."""
+    most: int | None
+    """After how many judges 90 % of the studies are decided; None likewise."""
+    planned: int | None = None
+    """How many judges are planned; None without a plan."""
+    by_planned: float = math.nan
+    """The share of studies that are decided once as many have finished; NaN without a plan."""
+
+    def in_words(self) -> str:
+        """When studies decide, in sentences."""
+        found = f"an agent with detectability {self.detectability:g} {self.decision}"
+        if self.typical is None:
+            sentences = f"{found}, but fewer than half of the studies decide this within {MOST_STOPPED:,} judges."
+        else:
+            most = f"more than {MOST_STOPPED:,}" if self.most is None else f"{self.most:,}"
+            sentences = (
+                f"{found} after {count(self.typical, 'judge')} in half of the studies, and after {most} in 90 %. The "
+                f"decision is right in {self.right:.0%}."
+            )
+        if self.planned is None:
+            return sentences
+        return f"{sentences} After {count(self.planned, 'judge')}, {self.by_planned:.0%} of the studies are decided."
+
+
+def simulate_stopping(
+    agents: int,
+    per_judge: int,
+    stimuli: int,
+    bounds: float,
+    *,
+    judges: int | None = None,
+    studies: int = 200,
+    seed: int = 1,
+) -> list[EarlyStopping]:
+    """After how many judges a study that stops early decides about an agent whose detectability is 0.5, and about one
+    whose detectability is 0.5 + 2 ``bounds``, or midway between 0.5 + ``bounds`` and 1 if that is less.
+
+    Judges join one by one, and after each :func:`judging.study.results.stopping.decide` is asked, as ``study status``
+    asks it: of detectabilities by judge, with ``agents`` that share the probability of an error. Judges and answers are
+    drawn with the variances above. The rule decides for the study's stimuli, so the mean over these is the truth.
+    ``per_judge`` is the number of trials of a judge, half of them people's; ``judges`` is the planned number. Raises
+    InputError."""
+    of_kinds = (per_judge // 2, max(1, per_judge // 2 // agents))
+    if of_kinds[0] < 1 or of_kinds[0] > stimuli or not 0 < bounds < 0.5:
+        raise InputError("early stopping has at least 2 trials of each judge, as many stimuli, and bounds below 0.5")
+    found = []
+    for true, decision in ((0.5, "passes"), (min(0.5 + 2 * bounds, 0.75 + bounds / 2), "fails")):
+        chance = np.random.default_rng(seed)
+        results = []
+        for _ in range(studies):
+            shares = [_shares_of_judges(true, number, stimuli, chance) for number in of_kinds]
+            results.append(decide(((shares[0] + shares[1]) / 2).tolist(), bounds, agents))
+        after = np.sort([math.inf if name == "open" else number for name, number in results])
+        typical = _after_a_share(after, 0.5)
+        most = _after_a_share(after, 0.9)
+        right = sum(name == decision for name, _ in results) / studies
+        by_planned = math.nan if judges is None else float((after <= judges).mean())
+        found.append(EarlyStopping(true, decision, right, typical, most, judges, by_planned))
+    return found
+
+
+def _after_a_share(after: Floats, share: float) -> int | None:
+    """After how many judges a ``share`` of studies is decided, of the numbers of all in order; None for never."""
+    number = float(after[math.ceil(share * len(after)) - 1])
+    return None if math.isinf(number) else int(number)
+
+
+def _shares_of_judges(rate: float, number: int, stimuli: int, chance: np.random.Generator) -> Floats:
+    """The share of right verdicts of each of :data:`MOST_STOPPED` judges, each on ``number`` of the stimuli's answers
+    of one kind, whose mean ``rate`` is the truth."""
+    of_judge = math.sqrt(JUDGES_VARIANCE) * chance.standard_normal((MOST_STOPPED, 1))
+    of_answer = math.sqrt(STIMULI_VARIANCE) * chance.standard_normal(stimuli)
+    of_answer -= of_answer.mean()
+    seen = chance.random((MOST_STOPPED, stimuli)).argsort(axis=1)[:, :number]
+    right: Floats = (chance.random((MOST_STOPPED, number)) < rate + of_judge + of_answer[seen]).mean(axis=1)
+    return right

@@ -264,6 +264,8 @@ def test_agents_are_ranked_and_another_joins(
     printed = capsys.readouterr().out
     assert "R-hat 1.00" in printed
     assert "divergent" in printed
+    assert "These intervals hold for judges, stimuli and participants like these" in printed
+    assert "With several folders" not in printed
     old = json.loads((tmp_path / "R" / "ranking.json").read_bytes())
     assert old["form"] == "turinglike.ranking/1"
     assert old["convergence"]["elsewhere"]["is_converged"]
@@ -293,7 +295,9 @@ def test_agents_are_ranked_and_another_joins(
         assert abs(float(after[agent]["humanness"]) - float(rows[agent]["humanness"])) < width / 4
         assert after[agent]["verdicts"] == rows[agent]["verdicts"]
     assert float(after["new"]["humanness_low"]) < -1 / math.hypot(1, 0.4) < float(after["new"]["humanness_high"])
+    capsys.readouterr()
     assert main(["rank", str(tmp_path / "V"), str(tmp_path / "W"), "--out", str(tmp_path / "T")]) == 0
+    assert "With several folders they also hold for other studies like these" in capsys.readouterr().out
     write_verdicts(tmp_path / "grown", {"alike": 0.0, "told": 1.8}, 0, judges=8)  # what is known counts once
     capsys.readouterr()
     assert main(["rank", str(tmp_path / "grown"), "--prior", str(tmp_path / "R"), "--out", str(tmp_path / "R2")]) == 0

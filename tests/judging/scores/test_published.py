@@ -13,15 +13,9 @@ from agents import catalogue
 from agents.stimuli import TASKS
 from judging.judges.classifier import ClassifierSettings
 from judging.judges.papers_classifiers import differences_from_paper
-from judging.scores.papers.published import (
-    CLASSIFIER,
-    MODEL,
-    PAPERS,
-    PublishedFigure,
-    beside_published,
-    published,
-    stands_for,
-)
+from judging.scores.papers.beside_published import OurFigures, beside_published
+from judging.scores.papers.parts import PARTS
+from judging.scores.papers.published import CLASSIFIER, MODEL, PAPERS, PublishedFigure, published, stands_for
 from judging.statistics.measures import MEASURES, Score
 from judging.statistics.tables import Estimate
 from serving.cli import main
@@ -43,7 +37,7 @@ def _score(task: str, judge: str, agent: str, value: float) -> Score:
 
 
 def _beside(paper: Literal["2022", "2025"], *scores: Score) -> dict[tuple[str, ...], PublishedFigure]:
-    rows = beside_published(paper, scores, SETTINGS, {"cue-length"})
+    rows = beside_published(paper, OurFigures(scores=scores, settings=SETTINGS, cues={"cue-length"}))
     return {
         (row.task, row.kind, row.agent, row.measure, row.only, row.judge or "", row.our_agent or ""): row
         for row in rows
@@ -59,7 +53,9 @@ def test_the_file_is_whole() -> None:
         assert cell["agent"] == "all" or cell["asked"] in names[cell["agent"]]
         key = (*(cell[name] for name in ("paper", "asked", "judge", "agent", "measure")), cell.get("only"))
         assert key not in keys
+        assert "only" not in cell or cell["only"] in PARTS or cell["measure"] in ("pass_rate", "words")
         keys.add(key)
+    assert {cell.get("only", "") for cell in published()["cells"]} >= set(PARTS)
     for paper in PAPERS:
         for asked, agents in published()["papers"][paper]["agents"].items():
             assert all(asked in names[agent] for agent in agents)
@@ -115,7 +111,8 @@ def test_no_classifier_of_the_catalogue_is_called_the_papers_without_a_word(judg
     """MiniLM or BERT stands where the papers had another; scanpaths have fewer partitions."""
     chosen = ClassifierSettings(**catalogue.entries()[judge].settings).model_dump()
     for paper in PAPERS:
-        beside = beside_published(paper, [_score(asked, judge, "all", 0.7)], {judge: chosen})
+        figures = OurFigures(scores=[_score(asked, judge, "all", 0.7)], settings={judge: chosen})
+        beside = beside_published(paper, figures)
         assert all(row.why for row in beside)
         output = "; ".join(differences_from_paper(paper, asked, chosen))
         assert ("MiniLM" in output) == (asked != "attention_prediction" and judge in ("svm", "svm-paper-code"))

@@ -5,6 +5,7 @@ import json
 import random
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from judging.scores.computing import catch_rates, compute_scores
 from judging.scores.methods import methods
 from judging.scores.score_tables import CatchRate
 from judging.scores.verdicts import open_verdicts, read_answers, read_verdicts
+from judging.statistics.tables import Estimate
 from serving.cli import main
 from serving.runs.records import problems
 from serving.runs.run import Run
@@ -76,7 +78,11 @@ def test_people_who_judged_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "published:gpt3promptcurie": (3, 1, 1, 1),
     }
     [caught] = catch_rates(table)
-    assert caught == CatchRate("word_association", "catch", "machine", "people", judges=1, trials=1, right=1)
+    right = Estimate(1.0)  # of a single verdict there is no interval
+    assert str(caught.estimate) == str(right)
+    assert replace(caught, estimate=right) == CatchRate(
+        "word_association", "catch", "machine", "people", judges=1, trials=1, right=1, estimate=right
+    )
     assert read_answers(open_verdicts([tmp_path / "V"])) == []
     assert "Trials were drawn" not in methods(table, {}, [{}], 0.05)
 

@@ -483,6 +483,11 @@ def test_a_study_has_a_plan_to_preregister(tmp_path: Path, capsys: pytest.Captur
     text = capsys.readouterr().out
     assert "12 judges, 20 trials for each judge, 2 agents, 40 stimuli." in text
     assert "within 0.5 ± 0.2." in text
+    assert (
+        "With early stopping by the decisions of `turinglike study status`; the decision is for the stimuli of" in text
+    )
+    assert "  an agent with detectability 0.5 passes after " in text
+    assert "After 12 judges, " in text
     assert "which apply before any verdict is compared with the truth: finished = True." in text
     source = (study / "study.toml").read_text()
     assert f"SHA-256 of study.toml: {hashlib.sha256(source.encode()).hexdigest()}" in text

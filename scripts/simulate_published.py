@@ -81,7 +81,7 @@ def write(folder: Path, judges: int, seed: int = 0) -> list[Path]:
         mine = [one["trials"] for one in listed[number::judges]]  # a list of each task
         verdicts[platform] += _verdicts_of_person(number, platform, mine, key, chance)
     for platform, records in verdicts.items():
-        run = new_people_run(folder / platform, folder / "trials" / TRIALS_FILE)
+        run = new_people_run(folder / platform, folder / "trials" / TRIALS_FILE, TASK)
         run.write_records("humans", records)
         run.save()
     _write_machines(folder, key, chance)
@@ -152,7 +152,7 @@ def _write_conversations(folder: Path) -> None:
         records.append(_conversation(f"catch-{copy}", ["catch", "catch"]) | {"kind": "control"})
     source = folder / "conversations.jsonl"
     source.write_bytes(b"".join(orjson.dumps(row) + b"\n" for row in rows))
-    run = new_people_run(folder / "conversations", source)
+    run = new_people_run(folder / "conversations", source, "conversation")
     run.write_records("humans", records)
     run.save()
 
@@ -202,7 +202,7 @@ def _verdict(row: Mapping[str, Any], shift: float, chance: np.random.Generator) 
 
 def _write_machines(folder: Path, key: Mapping[str, Any], chance: np.random.Generator) -> None:
     """The verdicts of classifiers and language models on every trial."""
-    run = new_people_run(folder / "ai", folder / "trials" / TRIALS_FILE)
+    run = new_people_run(folder / "ai", folder / "trials" / TRIALS_FILE, TASK)
     for number, (judge, settings) in enumerate(JUDGES.items()):
         entry = {"task": [TASK], "kind": "machine", "settings": dict(settings), "samples": 1}
         digest = hashlib.sha256(orjson.dumps(settings, option=orjson.OPT_SORT_KEYS)).hexdigest()

@@ -27,15 +27,15 @@ from judging.cards.card import (
     JudgeKind,
     JudgeResult,
     PoolUsed,
-    PublishedAgent,
     TaskResult,
     Tell,
     Usage,
 )
+from judging.cards.papers_agents import published_agents
 from judging.cards.pool import Pool, PoolAnswers, checksum
 from judging.cards.steps import ANSWERS, CALIBRATION, PEOPLE, SCORES, TALK, VERDICTS, verdicts_of
 from judging.scores.conclusions import IN_WORDS
-from judging.scores.papers.published import kind, published
+from judging.scores.papers.published import kind
 from judging.scores.score_tables import BOUNDS
 from judging.scores.scores import SCORES_FILE
 from judging.scores.tiles import overall_outcome
@@ -55,7 +55,6 @@ OF_PARTICIPANTS = 5  # their answers to each of these
 MOST_TELLS = 3
 LEAKS = "cue-metadata"  # the judge that sees no answer, but order, ids and files
 CONSTANT = "-constant"  # the end of the name of the judge that says one word
-DISPUTED = ("contradict", "the other way round", "constant of the published benchmark")
 HALF_90 = 1.645  # standard errors in half of a 90 % interval
 LONGEST = 600  # letters of an answer on the page
 FAILURES = 3  # kinds of failures that are told
@@ -360,49 +359,6 @@ def _pool_used(people: Run, task: Asked, pool: Pool, answers: PoolAnswers) -> Po
         sha256=checksum(pool.folder / answers.file),
         verified=bool(answers.sha256),
     )
-
-
-def published_agents(task: Asked) -> list[PublishedAgent]:
-    """The agents of the papers whose figures can stand on the scale of detectability.
-
-    Where a paper prints an agent's detectability, that is it. Else it is the mean of the printed p(H|H) of the task and
-    p(M|M) of the agent, by the same kind of judges; agents without one of the two are left out. So are figures that
-    another figure of the same paper contradicts."""
-    cells = [cell for cell in published()["cells"] if cell["asked"] == task and "only" not in cell]
-    cells = [cell for cell in cells if not _is_disputed(cell)]
-    of_people = {(cell["paper"], cell["judge"]): cell for cell in cells if cell["measure"] == "p_human"}
-    found: dict[tuple[str, str, str], PublishedAgent] = {}
-    for cell in sorted(cells, key=lambda cell: cell["measure"] != "p_machine"):  # a printed detectability goes before
-        key = (cell["paper"], cell["judge"], cell["agent"])
-        value = cell["value"]
-        source = str(cell["source"])
-        notes = [cell.get("note", "")]
-        if cell["measure"] == "p_human":
-            continue
-        if cell["measure"] == "p_machine":
-            people = of_people.get(key[:2])
-            if people is None:
-                continue
-            value = (people["value"] + value) / 2
-            source = f"p(H|H): {people['source']}; p(M|M): {source}"
-            notes.append(people.get("note", ""))
-        found[key] = PublishedAgent(
-            task=task,
-            agent="all agents" if cell["agent"] == "all" else cell["agent"],
-            paper=cell["paper"],
-            kind=cell["judge"],
-            detectability=value,
-            is_mean=cell["measure"] == "p_machine",
-            source=source,
-            note="; ".join(note for note in dict.fromkeys(notes) if note),
-        )
-    return sorted(found.values(), key=lambda agent: (agent.paper, agent.kind, agent.agent))
-
-
-def _is_disputed(cell: Mapping[str, Any]) -> bool:
-    """Whether the papers print something else of the same, or p(H|H) and p(M|M) the other way round."""
-    note = cell.get("note", "")
-    return any(word in note for word in DISPUTED)
 
 
 def _calibrations(folder: Path, pools: Mapping[Asked, tuple[Pool, PoolAnswers]]) -> list[Calibration]:

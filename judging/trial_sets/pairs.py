@@ -13,17 +13,12 @@ from judging.trial_sets.candidates import (
     AnsweredStimulus,
     AnswerReader,
     Candidate,
-    Letter,
-    MessageLine,
     RunRecord,
-    as_shown,
     is_person,
-    messages_of,
     naming,
-    pseudo_turns,
-    turns,
 )
 from judging.trial_sets.drawing import Order, arrange, half, least_used, shares
+from judging.trial_sets.message_lines import Letter, MessageLine, as_shown, messages_of, pseudo_turns, turns
 
 PAIR_LENGTHS = (3, 10)
 

@@ -12,7 +12,8 @@ from agents.stimuli import ShownAnswer
 from judging.study.log.meeting import AGENT_SIDES, Interrogation, Line, OnlineTest, VerdictOnTest
 from judging.study.log.state import State
 from judging.study.results.conversations import RecordFields, agent_name, conversation, numbered
-from judging.trial_sets.candidates import AnsweredStimulus, Candidate, Letter, Truth, is_person
+from judging.trial_sets.candidates import AnsweredStimulus, Candidate, Truth, is_person
+from judging.trial_sets.message_lines import Letter
 from judging.trial_sets.trial_set import TRIALS_FILE, JudgesList, write_trial_set
 from serving.files.atomic_files import replacing
 from serving.runs.opening import new_people_run

@@ -100,6 +100,7 @@ def test_a_browser_gets_the_question_and_not_what_is_right(tmp_path: Path, capsy
     study_folders.run(study, work)
     for _, key in made:
         key["objects"] = "{}" if key["stimulus"] == "picture 0" else key["objects"]
-    study_folders.write_trials(tmp_path / "T", made)
+    others = study_folders.write_trials(tmp_path / "others", made)
+    study = study_folders.write_study(tmp_path / "new", others, "image_captioning", number=8, control="object")
     assert main(["study", "check", str(study)]) == 2
     assert "trials.control: object: 1 of 12 stimuli" in capsys.readouterr().err

@@ -409,6 +409,13 @@ def test_a_conversation_whose_topic_is_gone_is_named(tmp_path: Path, capsys: pyt
     (tmp_path / "set.jsonl").write_text(json.dumps(row | {"id": "another"}))
     for action in (["status", str(study)], ["export", str(study), "-o", str(tmp_path / "people")]):
         assert main(["study", *action]) == 2
+        assert "the people of this study began with another set" in capsys.readouterr().err
+    # A log without its first line does not say with which set the study began.
+    log = study / "events.jsonl"
+    kept = [line for line in log.read_text().splitlines() if '"event":"settings"' not in line]
+    log.write_text("\n".join([*kept, ""]))
+    for action in (["status", str(study)], ["export", str(study), "-o", str(tmp_path / "people")]):
+        assert main(["study", *action]) == 2
         assert "the set has no talk, but people of this study talked about it; restore" in capsys.readouterr().err
 
 

@@ -1,6 +1,6 @@
 """``turinglike study export``: run folders, ``verdicts.csv`` and ``participants.csv``."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,7 +96,8 @@ def export(
     tests = [test for test in held if test.void is None and test.is_over()]
     records = [verdict_on_test(test, judged, state, told) for test in tests for judged in test.judged]
     records += [verdict_record(row, told[row["judge"]]) for row in rows if row["phase"] != "practice"]
-    records += [answer for judge in state.judges.values() for answer in _answers(judge, material.settings.task)]
+    for judge in state.judges.values():
+        records += _answers(judge, material.settings.task, _about(told[judge.code]))
     left_out = ""
     if isinstance(material, MeetingMaterial):
         left_out = count_meetings(state, material).left_out()
@@ -129,8 +130,18 @@ def _cells(row: VerdictRow, personal_answers: Personal, fields: Sequence[str]) -
     return [int(value) if isinstance(value, bool) else value for value in values]
 
 
-def _answers(judge: Judge, task: Asked) -> Iterator[RecordFields]:
-    """The answers to stimuli. Those that were to be replaced are rejected attempts."""
+def _about(told: Mapping[str, Any]) -> dict[str, str]:
+    """What a participant said of themselves, as ``meta`` of an answer has it; only what was answered."""
+    about = {}
+    for name, value in told.items():
+        if value:
+            about[name] = " ".join(value) if isinstance(value, list) else str(value)
+    return about
+
+
+def _answers(judge: Judge, task: Asked, about: Mapping[str, str]) -> Iterator[RecordFields]:
+    """The answers to stimuli. Those that were to be replaced are rejected attempts. ``about`` is what the participant
+    said of themselves; it stands where an imported table's columns about people stand, in ``raw.meta``."""
     for step, answer in zip(judge.steps, judge.answers, strict=False):
         if not isinstance(step, MaterialStep) or not isinstance(answer, StimulusAnswered):
             continue
@@ -154,7 +165,7 @@ def _answers(judge: Judge, task: Asked) -> Iterator[RecordFields]:
             "stimulus": step.trials[0],
             "agent": f"human:{judge.code}",
             "answer": _typed(task, answer.answer),
-            "raw": {"rt": answer.rt, "away": answer.away},
+            "raw": {"rt": answer.rt, "away": answer.away, **({"meta": dict(about)} if about else {})},
             "attempts": attempts,
             "created": answer.at,
         }

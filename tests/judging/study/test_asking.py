@@ -200,6 +200,26 @@ def test_answers_to_pictures_that_name_no_task_are_exported_and_become_trials(
     assert len((tmp_path / "T" / "trials.jsonl").read_text().splitlines()) == 3
 
 
+@pytest.mark.parametrize("public", [True, False])
+def test_what_participants_say_about_themselves_is_with_their_answers(tmp_path: Path, public: bool) -> None:
+    """It becomes a column of the trials' key, by which scores are told; only if the study says so."""
+    study = made(tmp_path, "color_estimation")
+    changed(study, before=["country"], public=public)
+
+    async def work(served: ServedStudy) -> None:
+        judge = await arrived(served, "ask")  # who says that they are from Iceland
+        while isinstance(judge.current, MaterialStep):
+            await served.answer(judge, judge.step, {"answer": "red", "rt": 3000.0})
+
+    run(study, work)
+    records = exported(study)
+    expected = {"country": "Iceland"} if public else None
+    assert [record["raw"].get("meta") for record in records] == [expected] * 3
+    assert main(["trials", str(tmp_path / "people"), "-o", str(tmp_path / "T"), "--every"]) == 0
+    key = (tmp_path / "T.key.csv").read_text()
+    assert ("Iceland" in key) is public
+
+
 def test_topics_in_a_list_are_exported_as_topics(tmp_path: Path) -> None:
     """A plain list of texts may be of cues or of topics, which the study's task decides."""
     (tmp_path / "topics.txt").write_text("music\nsport\n")

@@ -44,10 +44,11 @@ from judging.statistics.ledger import SettingsByJudge
 from judging.statistics.measures import NAMELESS, TRAINED
 from judging.statistics.tables import Estimate
 from judging.trial_sets.trial_set import key_path
-from serving.library.typed_records import OpenRun, TypedRecord, open_run
+from serving.library.typed_records import TypedRecord, open_run
 from serving.pages.thumbnails import thumbnail
 from serving.runs.run import Run
 from serving.runs.status import texts_of
+from serving.runs.stimulus_lookup import StimulusLookup
 
 SHOWN = 6  # stimuli whose answers stand side by side
 TALKS_SHOWN = 2  # conversations, which are long
@@ -285,8 +286,7 @@ def _beside(run: Run, people: Run, agent: str, task: Asked) -> Iterator[Beside]:
         if record.stimulus in of_agent or len(of_agent) < (TALKS_SHOWN if task == TALK else SHOWN):
             of_agent.setdefault(record.stimulus, []).append(record)
     rows = {row["id"]: row for row in run.stimuli() if row["id"] in of_agent}
-    names = {row.get("benchmark_id", name): name for name, row in rows.items()} | {name: name for name in rows}
-    participants = _of_participants(open_run(people.path), task, names)
+    participants = _of_participants(run, people, task)
     if task == TALK:  # people talked about topics of their own
         others = [text for texts in participants.values() for text in texts]
         participants = {name: [text] for name, text in zip(of_agent, others, strict=False)}
@@ -301,13 +301,18 @@ def _beside(run: Run, people: Run, agent: str, task: Asked) -> Iterator[Beside]:
         )
 
 
-def _of_participants(opened: OpenRun, task: Asked, names: Mapping[str, str]) -> dict[str, list[str]]:
+def _of_participants(run: Run, people: Run, task: Asked) -> dict[str, list[str]]:
+    """By stimulus of ``run`` some answers of participants in words. A stimulus is found as ``trials`` finds it: by its
+    id, its name in the pool, its cue or its file's name."""
+    lookup = StimulusLookup(run)
     found: dict[str, list[str]] = {}
-    for record in opened.of(task=task):
-        name = record.stimulus if task == TALK else names.get(record.stimulus)
-        if record.kind != "human" or name is None:
+    for record in open_run(people.path).of(task=task):
+        if record.kind != "human":
             continue
-        texts = found.setdefault(name, [])
+        match = None if task == TALK else lookup.find(task, record.stimulus)
+        if match is None and task != TALK:
+            continue
+        texts = found.setdefault(record.stimulus if match is None else match[1]["id"], [])
         if len(texts) < OF_PARTICIPANTS:
             texts.append(_cut(record.text()))
     return found

@@ -15,7 +15,7 @@ from judging.cards.card import Card, read_card
 from judging.cards.gathering import gather, thumbnails
 from judging.cards.page import badge, board_page, card_page, readme_rows
 from judging.cards.pool import Pool, PoolAnswers, chosen, find_pool
-from judging.cards.steps import TALK, CardChoices, write_projects
+from judging.cards.steps import TALK, CardChoices, set_rows, write_projects
 from judging.judges.asking import CUES, check_judges
 from serving.files.atomic_files import lock, replacing
 from serving.files.output_paths import make_parent, refuse_existing
@@ -80,9 +80,10 @@ def make_card(
         per_agent=per_agent,
         pools=answered,
     )
+    rows = set_rows(out.resolve(), answered)
     make_parent(out / CARD_FILE)
     with lock(out):
-        file, files = write_projects(out, choices)
+        file, files = write_projects(out, choices, rows)
         worst, lines = _run(file)
         if worst not in GOES_ON:
             return worst

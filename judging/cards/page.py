@@ -18,7 +18,7 @@ from judging.scores.conclusions import DETECTED, OPEN, PASSES, SCOPE, TAKEN
 from judging.scores.tiles import LOOKS
 from judging.statistics.tables import Estimate, Grid
 from judging.statistics.verdict_table import TASK_NAMES
-from serving.files.words import listed
+from serving.files.words import count, listed
 from serving.pages.rendering import render
 
 SHORT_OF: dict[str, str] = {full: short for short, full in SHORT.items()}
@@ -183,7 +183,10 @@ def notes(result: TaskResult) -> list[str]:
             )
         if judge.above_cue.value is not None:
             points = replace(judge.above_cue.estimate, form="+.1f")
-            found.append(f"{judge.judge} beside the best single cue: {points} points of detectability.")
+            ends = (judge.above_cue.low, judge.above_cue.high)
+            may_be_chance = None not in ends and (ends[0] or 0) <= 0 <= (ends[1] or 0)
+            chance = "; this may be chance" if may_be_chance else ""
+            found.append(f"{judge.judge} compared with the best single cue: {points} points of detectability{chance}.")
     if result.leak is not None:
         figure = result.leak.detectability.estimate
         found.append(
@@ -309,7 +312,9 @@ def board_page(cards: Sequence[tuple[str, Card]]) -> str:
                 figures = [(judge.judge, judge.detectability.estimate.apart_from(0.5)) for judge in result.judges]
                 calibrated = {row.judge for row in card.calibration if row.task == result.task}
                 is_calibrated = all(judge.judge in calibrated for judge in result.judges)
-                cells[column] = (look, sign, word, figures, result.stimuli, is_calibrated)
+                judged = max((judge.of_agent for judge in result.judges), default=0)
+                of_stimuli = f"{judged:,} answers to {count(result.stimuli, 'stimulus', 'stimuli')} judged"
+                cells[column] = (look, sign, word, figures, of_stimuli, is_calibrated)
             rows.append((agent.agent, quote(address), cells))
     order = [*TASK_NAMES]
     ordered = sorted(columns, key=lambda column: (order.index(column[0]), *column[1:]))

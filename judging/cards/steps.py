@@ -68,16 +68,17 @@ class CardChoices:
     """By task whose answers these agents stand beside."""
 
 
-def write_projects(folder: Path, choices: CardChoices) -> tuple[Path, dict[str, Path]]:
-    """Write the set of stimuli and the files of the projects into ``folder``. Returns the path of the whole card's
-    file, and by tested agent that of its own.
+def write_projects(
+    folder: Path, choices: CardChoices, set_of_card: Sequence[Mapping[str, Any]]
+) -> tuple[Path, dict[str, Path]]:
+    """Write the set of stimuli, which :func:`set_rows` gave, and the files of the projects into ``folder``. Returns the
+    path of the whole card's file, and by tested agent that of its own.
 
-    What is there already stays. Raises InputError where ``folder`` holds another card or something else, and with all
-    problems of the pools' files."""
+    What is there already stays. Raises InputError where ``folder`` holds another card or something else."""
     folder = folder.resolve()
     if taken := [name for name in choices.tested if name in OWN]:
         raise InputError(f"{taken[0]} is the name of a folder of each card; give the agent another name (--config)")
-    rows = b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in set_rows(folder, choices.pools))
+    rows = b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in set_of_card)
     file = folder / FILE
     files = {name: folder / name / FILE for name in choices.tested}
     texts = {file: whole_text(folder, choices)}
@@ -143,7 +144,9 @@ def set_rows(folder: Path, pools: Mapping[Asked, tuple[Pool, PoolAnswers]]) -> l
     """The rows of the set: the stimuli of each pool, in the order of the tasks.
 
     A stimulus is called ``TASK/ID``, so that one picture may stand in several tasks; ``benchmark_id`` is its name in
-    the pool, by which the participants' answers find it. Paths of pictures become relative to ``folder``."""
+    the pool, by which the participants' answers find it. Paths of pictures become relative to ``folder``. The answers
+    are read, too: a wrong column must not come to light after a model has answered for hours. Raises InputError with
+    all problems of the pools' files."""
     rows: list[dict[str, Any]] = []
     problems: list[Problem] = []
     for task, (pool, answers) in pools.items():

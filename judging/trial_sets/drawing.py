@@ -46,7 +46,9 @@ def common_without(candidates: Sequence[Candidate]) -> dict[str, int]:
     speakers = _speakers(candidates)
     everybody = {PEOPLE}.union(*speakers.values())
     common = sum(there == everybody for there in speakers.values())
-    without = {}
+    without: dict[str, int] = {}
+    if len(everybody) <= 2:  # without a single agent there would be nobody
+        return without
     for agent in sorted(everybody - {PEOPLE}):
         without[agent] = sum(there | {agent} == everybody for there in speakers.values())
     return {name: number for name, number in sorted(without.items(), key=lambda item: -item[1]) if number > common}

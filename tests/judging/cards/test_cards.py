@@ -58,7 +58,9 @@ def colours_and_words(folder: Path) -> Path:
     (pool / "pictures").mkdir()
     for name in NAMES:
         shutil.copy(PICTURES / name, pool / "pictures")
-    (pool / "pictures.csv").write_text("id,image\n" + "".join(f"{name},pictures/{name}\n" for name in NAMES))
+    # The table of answers has the names of the files alone: `trials` finds a picture by them, too.
+    rows = [f"pictures/{name},pictures/{name}" for name in NAMES]
+    (pool / "pictures.csv").write_text("\n".join(["id,image", *rows, ""]))
     return pool
 
 
@@ -106,7 +108,7 @@ def test_a_card_of_two_tasks(
     assert len(result.beside) == 6
     for beside in result.beside:
         assert list(beside.agent) == [said_by_agent[f"color/{beside.stimulus}"]]
-        number = NAMES.index(beside.stimulus)
+        number = NAMES.index(Path(beside.stimulus).name)
         assert sorted(beside.participants) == sorted([COLORS[number]] * 2 + [COLORS[(number + 1) % 6]])
 
     # Nothing is answered or judged again, and the card stays the same.
@@ -326,7 +328,7 @@ def test_all_that_is_wrong_with_a_pools_files_is_told_before_a_model_answers(
     said = capfd.readouterr().err
     assert "pictures.csv:7: image: pictures/coffee.png: no such file" in said
     assert "eleve" in said
-    assert not (tmp_path / "card" / "answers").exists()
+    assert not (tmp_path / "card").exists()
     (pool / "pool.toml").write_text(text + '\n[[verdicts]]\ntrials = "trials"\nverdicts = "judged"\n')
     assert main(["test", "mmcq", "--people", "pool", "--here", "-o", "card"]) == 2
     said = capfd.readouterr().err

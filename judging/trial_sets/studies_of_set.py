@@ -39,7 +39,8 @@ def note_study(folder: Path, study: Path, key_sha256: str) -> None:
 
 
 def refuse_set_of_study(folder: Path) -> None:
-    """Raises InputError where a study that is still there has verdicts on the trials in ``folder``."""
+    """Raises InputError where a study has verdicts on the trials in ``folder``, or may have: one that is not where it
+    was may have been moved."""
     key = key_path(folder)
     if not key.is_file():
         return
@@ -50,6 +51,12 @@ def refuse_set_of_study(folder: Path) -> None:
             f"{folder} is not replaced: judges of the study {there[0]} began with these trials, and with others their "
             "verdicts would count for other answers. Give the new trials another folder (--out), or delete the study "
             "first"
+        )
+    if studies:
+        raise InputError(
+            f"{folder} is not replaced: judges of the study {studies[0]} began with these trials, and it is not there. "
+            "If it was moved, its verdicts need these trials: give the new ones another folder (--out). If it was "
+            f"deleted, remove {studies_path(folder)}"
         )
 
 

@@ -118,7 +118,11 @@ def usage(samples: list[Sample], began: float, ended: float, cores: int) -> Usag
     last = min((sample for sample in samples if sample.time >= ended), key=_time, default=samples[-1])
     passed = last.time - first.time
     inside = [sample for sample in samples if first.time < sample.time <= last.time]
-    tree = sum(seconds - first.run_s.get(number, 0.0) for number, seconds in last.run_s.items())
+    # A worker that has ended is in no later sample: its last one counts.
+    spent: dict[int, float] = {}
+    for sample in inside:
+        spent.update(sample.run_s)
+    tree = sum(seconds - first.run_s.get(number, 0.0) for number, seconds in spent.items())
     gpus = range(len(samples[0].gpu_busy))
     return Usage(
         process=(last.watched_s - first.watched_s) / passed,

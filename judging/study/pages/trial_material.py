@@ -29,7 +29,8 @@ from judging.study.pages.page_answers import (
     parsed_answer,
 )
 from judging.study.pages.pool import TimesSeen, TrialPool
-from judging.trial_sets.trial_set import TRIALS_FILE, VERDICTS, about_path, key_path
+from judging.trial_sets.drawn_from import changed_answers
+from judging.trial_sets.trial_set import TRIALS_FILE, VERDICTS, about_path, key_path, read_about
 from serving.files.words import count
 
 SENT = {"choices", "sex", "confidence", "reason", "seconds_before", "play_once"}
@@ -95,11 +96,13 @@ class TrialMaterial(Material):
         return problems
 
     def warnings(self) -> list[str]:
-        """Control questions that may have no right answer, settings without effect, and rules that select by bias."""
+        """Control questions that may have no right answer, settings without effect, rules that select by bias, and
+        answers that have changed since the trials were drawn."""
         trials = self.settings.trials
         least = self.settings.exclude.catch
         uncertain = uncertain_options(trials.control, self.pool.key)
         warnings = [] if uncertain is None else [uncertain]
+        warnings += changed_answers(read_about(key_path(self.pool.folder)), self.pool.folder.name)
         if self.pool.of_pairs:
             warnings += self._unused_of_pairs()
         number = self.pool.catch_trials()

@@ -65,6 +65,10 @@ def test_judge_and_score_say_that_a_corrected_table_came_later(
         said = " ".join(capsys.readouterr().out.split())
         assert f"the answers in {run.resolve()} have changed since T was drawn from them (people)" in said
         assert OLDER in said
+    # A study of the old trials is told so, before anybody is asked.
+    main(["study", "new", str(tmp_path / "T"), "-o", str(tmp_path / "study")])
+    main(["study", "check", str(tmp_path / "study")])
+    assert "have changed since T was drawn from them (people)" in " ".join(capsys.readouterr().err.split())
     assert _trials(run, tmp_path / "new") == 0
     capsys.readouterr()
     assert main(["judge", str(tmp_path / "new"), "--judges", "svm", "--out", str(tmp_path / "new verdicts")]) == 0

@@ -80,6 +80,9 @@ def test_what_a_machine_did_between_two_moments() -> None:
             1.0, watched_s=6.0, run_s={1: 6.0, 2: 1.0}, busy_s=102.0, run_bytes=1400, gpu_busy=(0.5,), gpu_bytes=(9,)
         ),
         Sample(
+            1.5, watched_s=6.2, run_s={1: 6.2, 4: 0.8}, busy_s=102.5, run_bytes=1300, gpu_busy=(0.75,), gpu_bytes=(8,)
+        ),
+        Sample(
             2.0, watched_s=6.5, run_s={1: 6.5, 3: 0.5}, busy_s=103.0, run_bytes=1200, gpu_busy=(1.0,), gpu_bytes=(8,)
         ),
         Sample(3.0, watched_s=9.0, run_s={1: 9.0}, busy_s=110.0, run_bytes=9000, gpu_busy=(0.0,), gpu_bytes=(1,)),
@@ -87,7 +90,8 @@ def test_what_a_machine_did_between_two_moments() -> None:
     found = usage(samples, 0.2, 1.9, cores=4)
     assert found.process == pytest.approx(1.5 / 2)
     assert found.cores == pytest.approx(3 / 2 / 4)
-    assert found.run_cores == pytest.approx((1.5 + 0.5) / 2 / 4)  # a process that came later counts from its begin
+    # A process that came later counts from its begin, and one that has ended with what it had spent.
+    assert found.run_cores == pytest.approx((1.5 + 0.5 + 0.8) / 2 / 4)
     assert (found.memory_bytes, found.gpus, found.gpu_bytes) == (1400, (0.75,), (9,))
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -43,7 +44,7 @@ def translate_colors(source: Source, language: str) -> None:
             unknown[written] += 1
             continue
         translated += 1
-        source.answers[place] = answer._replace(answer={**answer.answer, "color": color})
+        source.answers[place] = replace(answer, answer={**answer.answer, "color": color})
     name = COLOR_LANGUAGES[language]
     source.remarks.append(f"colours in {name} were read as the English words: {count(translated, 'answer')}")
     if unknown:

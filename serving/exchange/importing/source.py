@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from agents.errors import InputError, Problem
 from agents.frames import Fit
@@ -82,8 +82,10 @@ def with_composed_names(options: ImportOptions) -> ImportOptions:
     )
 
 
-class ImportedAnswer(NamedTuple):
-    """An answer in a file. A file may have a million, so that it is kept small."""
+@dataclass(slots=True, eq=False)
+class ImportedAnswer:
+    """An answer in a file. Nobody changes one. A file may have a million, so that it is kept small, smaller than a
+    tuple with names."""
 
     stimulus: str
     """The id of the stimulus, in composed Unicode (NFC)."""

@@ -323,7 +323,7 @@ class Card(CardPart):
     bounds: float
     """An agent passes if the 90 % interval of its detectability lies within 0.5 ± this."""
     agents: Sequence[AgentResult]
-    """Those that were tested, in the order in which they were named."""
+    """Those that were tested: those of pairs first, then the others as they were named."""
     pools: Sequence[PoolUsed]
     """The pools that the card stands on."""
     left_out: Sequence[str] = ()

@@ -69,18 +69,20 @@ def gather(
     pools: Mapping[Asked, tuple[Pool, PoolAnswers]],
     left_out: Sequence[str],
     commands: Sequence[str],
+    *,
+    unjudged: Collection[str] = (),
     price_token: float | None = None,
 ) -> Card:
-    """The card of ``folder``. ``tested`` has by agent and task the agent's name in the run, ``pools`` are by task. An
-    agent whose answers could not be judged has no judges. Raises InputError for folders whose commands have not
-    ended."""
+    """The card of ``folder``. ``tested`` has by agent and task the agent's name in the run, ``pools`` are by task. The
+    agents ``unjudged`` have no judges: scores of an earlier call may lie in their folders, and are not read. Raises
+    InputError for folders whose commands have not ended."""
     run = Run(folder / ANSWERS)
     people = Run(folder / PEOPLE)
     described = run.meta["agents"]
     agents = []
     bounds = BOUNDS
     for name, by_task in tested.items():
-        scored = _read_scores(folder / name)
+        scored = _Scored({}, {}, frozenset()) if name in unjudged else _read_scores(folder / name)
         bounds = scored.scores.get("bounds", bounds)
         results = [
             _task_result(run, people, name, in_run, task, pools[task][0].name, scored, price_token)

@@ -87,15 +87,17 @@ def make_card(
         worst, lines = _run(file)
         if worst not in GOES_ON:
             return worst
+        unjudged = []
         for name, of_agent in files.items():
             code, of_steps = _run(of_agent)
             if code not in (*GOES_ON, InputError.exit_code):
                 return code
             if code == InputError.exit_code:
+                unjudged.append(name)
                 left_out.append(f"{name} could not be judged: `turinglike run` in the folder {name} says why")
             worst = max(worst, code)
             lines += [f"# in the folder {name}", *of_steps]
-        card = gather(out, tested, answered, left_out, lines, price_token)
+        card = gather(out, tested, answered, left_out, lines, unjudged=unjudged, price_token=price_token)
         write_card(card, out, thumbnails(out, card))
     print_line(f"card: {out / PAGE}")
     return worst

@@ -15,11 +15,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from agents.errors import InputError, Problem
 from agents.stimuli import SHORT, TASKS, Asked
 from judging.trial_sets.trial_set import TRIALS_FILE, key_path
-from serving.files.row_problems import as_problems
+from serving.exchange.importing.form_files import Form
+from serving.files.row_problems import as_problems, field_problems
 
 BOX = Path(__file__).with_name("pools")
 MANIFEST = "pool.toml"
 SCHEMA = "turinglike.pool/1"
+FLAGS = ("unnamed", "drop_equal")
 IMPORT_OPTIONS = ("columns", "rows", "rt", "frame", "fit", "origin", "units", "wide", "form", "unnamed", "drop_equal")
 
 
@@ -53,6 +55,18 @@ class PoolAnswers(BaseModel):
     def _known_options(cls, value: dict[str, Any]) -> dict[str, Any]:
         if unknown := [name for name in value if name not in IMPORT_OPTIONS]:
             raise ValueError(f"there is no option {', '.join(unknown)}; there are {', '.join(IMPORT_OPTIONS)}")
+        # A form has most of these keys with the same meaning, and checks them.
+        told = []
+        try:
+            Form.model_validate({"name": "pool", **{name: value[name] for name in value if name in Form.model_fields}})
+        except ValidationError as error:
+            told += [f"{name}: {message}" for name, message in field_problems(error)]
+        for name, column in (value.get("columns") or {}).items():
+            if not isinstance(column, str):
+                told.append(f"columns.{name}: must be one name of a column")
+        told += [f"{name}: must be true or false" for name in FLAGS if not isinstance(value.get(name, False), bool)]
+        if told:
+            raise ValueError("; ".join(told))
         return value
 
 

@@ -87,10 +87,11 @@ def write_projects(
     made_of = _made_of(choices)
     if begun.is_file():
         _refuse_other_card(folder, begun, made_of)
-    elif folder.is_dir() and any(path.name != "lock" for path in folder.iterdir()):
-        raise InputError(f"{folder} exists and holds no card; choose another --out")
-    contents = [(folder / SET, rows), *((path, text.encode()) for path, text in texts.items())]
-    contents.append((begun, orjson.dumps(made_of, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)))
+    elif folder.is_dir() and any(path.name != "lock" and path.name[0] != "." for path in folder.iterdir()):
+        raise InputError(f"{folder} exists and holds no card; choose another --out")  # "." begins abandoned files
+    # First what makes the folder a card: killed after any other file, the same command would find a stranger's folder.
+    contents = [(begun, orjson.dumps(made_of, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))]
+    contents += [(folder / SET, rows), *((path, text.encode()) for path, text in texts.items())]
     if any(_is_private(pool.folder / answers.file) for pool, answers in choices.pools.values()):
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)  # as the pool's file: what people said in private stays so
@@ -102,8 +103,8 @@ def write_projects(
 
 
 def _made_of(choices: CardChoices) -> dict[str, Any]:
-    """What a card is made of, by the words of a message. Paths are not part of it, so that a card may be moved; neither
-    is where it is computed."""
+    """What a card is made of, by the words of a message. Paths of pools and of the card are not part of it, so that a
+    card may be moved; neither is where it is computed."""
     config = "" if choices.config is None else choices.config.read_text("utf-8")
     return {
         "agents": list(choices.agents),

@@ -190,6 +190,36 @@ def test_all_that_is_wrong_is_told_before_anything_starts(
     assert "words-1910, version 1: G. H. Kent" in capfd.readouterr().out
 
 
+def test_a_card_that_was_killed_at_its_first_file_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    colours_and_words(tmp_path / "pool")
+    call = ["test", "mmcq", "--people", "pool", "--here", "-o", "card"]
+    assert main(call) == 0
+    for path in (tmp_path / "card").iterdir():  # as it was after the first file, with one that is half written
+        if path.is_dir():
+            shutil.rmtree(path)
+        elif path.name != "card.begun.json":
+            path.unlink()
+    (tmp_path / "card" / ".stimuli.jsonl.0123456789abcdef").write_text("half")
+    assert main(call) == 0
+    assert (tmp_path / "card" / "index.html").is_file()
+
+
+def test_scores_of_an_earlier_call_are_not_told_of_an_agent_that_cannot_be_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    colours_and_words(tmp_path / "pool")
+    call = ["test", "mmcq", "--people", "pool", "--here", "-o", "card"]
+    assert main(call) == 0
+    (tmp_path / "card" / "mmcq" / "trials.key.csv").unlink()  # without which no trained judge can go on
+    assert main(call) == 2
+    card = read_card((tmp_path / "card" / "card.json").read_bytes(), "card.json")
+    [result] = card.agents[0].tasks
+    assert (list(result.judges), result.sentence) == ([], "No judge tested mmcq.")
+    assert card.left_out[-1].startswith("mmcq could not be judged")
+
+
 def test_an_agent_converses_with_itself(tmp_path: Path) -> None:
     from agents.catalogue.selection import resolve
 

@@ -62,6 +62,20 @@ def test_all_that_is_wrong_with_a_manifest_is_told_at_once(tmp_path: Path) -> No
     assert "word_association has several files" in str(raised.value.problems[0])
 
 
+def test_wrong_options_of_import_are_told(tmp_path: Path) -> None:
+    """Before they were checked, a frame of one number was an error of the program, and "sec" meant milliseconds."""
+    for options, wanted in (
+        ('rt = "sec", frame = "1024"', ("rt: ", "frame: must be a width and a height")),
+        ('rows = ["phase"], unnamed = 1', ("rows.0: ", "unnamed: must be true or false")),
+        ('columns = { subject = ["a", "b"] }', ("columns.subject: must be one name",)),
+    ):
+        with pytest.raises(InputError) as raised:
+            find_pool(str(manifest(tmp_path, f"{PLAIN}import = {{ {options} }}\n")))
+        told = str(raised.value.problems[0])
+        for part in wanted:
+            assert part in told, part
+
+
 def test_what_is_no_pool_is_a_sentence(tmp_path: Path) -> None:
     for text, message in (
         ("word-1910", r"is no pool in the box \(coco-captions, .*\), and no folder"),

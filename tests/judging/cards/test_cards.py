@@ -118,7 +118,7 @@ def test_a_card_of_two_tasks(
     assert {path: path.read_bytes() for path in folder.glob("**/records/*.jsonl")} == before
     assert (folder / "card.json").read_bytes() == text
     page = (folder / "index.html").read_text()
-    for part in ("Not calibrated:", "Cues that also tell it", "mine/1", "not verified", "turinglike generate"):
+    for part in ("Not calibrated:", "No property was taken away.", "mine/1", "not verified", "turinglike generate"):
         assert part in page, part
     assert "<script" not in page
     assert page.count('<img src="data:image/jpeg;base64,') == 6
@@ -266,8 +266,11 @@ def made(**changed: Any) -> Card:
         "sentence": "",
         "judges": [judge],
         "cues": 3,
-        "tells": [],
+        "strongest_cues": [],
         "best_cue": None,
+        "tells": [],
+        "remaining": [],
+        "no_tells": "",
         "leak": None,
         "usage": usage,
         "beside": [],

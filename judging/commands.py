@@ -21,7 +21,7 @@ from serving.files.output_paths import check_new_folder
 
 
 def register(commands: Commands) -> None:
-    """Add ``trials``, ``judge``, ``score``, ``rank``, ``study``, ``test`` and ``cards`` to the command line."""
+    """Add ``trials``, ``tells``, ``judge``, ``score``, ``rank``, ``study``, ``test`` and ``cards``."""
     trials = commands.add(
         "trials",
         _trials,
@@ -89,6 +89,19 @@ def register(commands: Commands) -> None:
         help="show answers as they were written; do not apply the rules that change answers, such as Cats to cat",
     )
     add(
+        "--without",
+        default="",
+        metavar="A,B",
+        help="of each answer make further trials in which a property is taken away from the answers of people and of "
+        "agents: without A, without B, and without both; `turinglike tells` lists the properties",
+    )
+    add(
+        "--plant",
+        default="",
+        metavar="A,B",
+        help="of each answer make further trials in which agents' answers have people's form of a property",
+    )
+    add(
         "--every",
         action="store_true",
         help="make a trial of every answer, even if people and agents then have different numbers of trials",
@@ -116,6 +129,9 @@ def register(commands: Commands) -> None:
         "answers are from machines",
     )
     add("--force", action="store_true", help="replace the trials that are at --out")
+
+    summary = "list the properties of answers that `turinglike trials` can take away or plant"
+    commands.add("tells", _tells, summary, example="", doing="listing tells")
 
     judge = commands.add(
         "judge",
@@ -276,6 +292,13 @@ def _trials(options: argparse.Namespace) -> int:
 
     for sentence in trials(**arguments(trials, options)).sentences():
         _print(sentence)
+    return 0
+
+
+def _tells(options: argparse.Namespace) -> int:
+    from judging.tells.listing import print_tells
+
+    print_tells()
     return 0
 
 

@@ -3,7 +3,8 @@
 Answers have three properties, in standard deviations of participants' answers. ``length`` and ``case`` go together
 (their correlation is WITHIN); ``hedging`` is a property that no judge heeds. Of the agents ``none`` is like
 participants, ``one`` is longer, ``two`` is longer and in other case, and differs in something that nothing takes away.
-Where a property is taken away, all answers have the same; where length is planted, an agent's answers have participants'.
+Where a property is taken away, all answers have the same; where length is planted, an agent's answers have
+participants'.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from judging.judges.trained import TrainedJudge, TrainedSettings
 from judging.judges.features import Features
+from judging.judges.trained import TrainedJudge, TrainedSettings
 from judging.statistics.jackknife import Codes, Floats
-from judging.statistics.versions import AND, DRAWN, PLANT, taken
+from judging.statistics.versions import DRAWN, taken
+from judging.tells.registry import AND, PLANT
 
 TELLS = ("length", "case", "hedging")
 PLANT_LENGTH = f"{PLANT}length"
@@ -143,7 +145,9 @@ def classifier(design: Design, study: int) -> tuple[pd.DataFrame, Truths]:
     properties = chance.multivariate_normal(np.zeros(3), CORRELATIONS, number)
     planted = chance.normal(size=number)
     noise = chance.normal(size=(number, 2))
-    others = math.sqrt(1 - OF_FEATURES) * noise + math.sqrt(OF_FEATURES) * chance.normal(size=(design.stimuli, 2))[stimulus]
+    others = (
+        math.sqrt(1 - OF_FEATURES) * noise + math.sqrt(OF_FEATURES) * chance.normal(size=(design.stimuli, 2))[stimulus]
+    )
     others[:, 0] += 2 * OTHERWISE[speaker]
     trials = [{"id": str(at), "asked": "word_association", "shown": str(of)} for at, of in enumerate(stimulus)]
     tables = []

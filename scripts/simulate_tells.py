@@ -1,14 +1,14 @@
 """Whether changes of detectability, when tells are taken away, hold what they promise: drawn studies with known truth.
 
 Studies are those of :mod:`drawn_versions`: agents that differ from participants in no tell, in one, and in two that go
-together, judged by people who see each stimulus in one version, by people and by a model that see all versions, and by a
-classifier that is trained on each version. The table that `score` makes of them is compared with the truth.
+together, judged by people who see each stimulus in one version, by people and by a model that see all versions, and by
+a classifier that is trained on each version. The table that `score` makes of them is compared with the truth.
 
-A cell is a change of an agent by a kind of judges in a design: a tell alone, last, planted, all together, or what remains
-of detectability. Where nothing changes in truth, p is below 0.05 in 5 % of studies; else the 95 % interval misses the truth
-in 5 %. A cell fails if the exact 95 % interval of its share excludes 5 %. Further cells are families: the share of studies
-in which Holm's p is below 0.05 where nothing changes. They fail above 5 % alone. At most one cell in ten may fail, else the
-command ends with exit code 1."""
+A cell is a change of an agent by a kind of judges in a design: a tell alone, last, planted, all together, or what
+remains of detectability. Where nothing changes in truth, p is below 0.05 in 5 % of studies; else the 95 % interval
+misses the truth in 5 %. A cell fails if the exact 95 % interval of its share excludes 5 %. Further cells are families:
+the share of studies in which Holm's p is below 0.05 where nothing changes. They fail above 5 % alone. At most one cell
+in ten may fail, else the command ends with exit code 1."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
-from drawn_versions import DRAWN, PLANT_LENGTH, WHAT, Design, Truths, classifier, people_see_all, people_see_one
+from drawn_versions import PLANT_LENGTH, WHAT, Design, Truths, classifier, people_see_all, people_see_one
 from scipy.stats import binomtest
 
 from judging.statistics.tell_changes import ALONE, LAST, PLANTED, tell_changes
+from judging.statistics.versions import DRAWN
 from serving.commands.command_line import positive
 
 ALPHA = 0.05
@@ -54,9 +55,11 @@ def study(draw: Draw, design: Design, number: int) -> tuple[dict[Cell, tuple[flo
     missed: dict[Cell, tuple[float, bool]] = {}
     found: dict[Cell, bool] = {}
     for row in changes:
-        first, second = DRAWN, row.tell
+        first = DRAWN
+        second = row.tell
         if row.taken == LAST:
-            first, second = WHAT.but(row.tell), WHAT.all_gone
+            first = WHAT.but(row.tell)
+            second = WHAT.all_gone
         elif row.taken != ALONE:
             second = PLANT_LENGTH
         truth = truths[row.agent, first] - truths[row.agent, second]

@@ -15,9 +15,9 @@ Margins = NDArray[np.float64]
 def spread_of_margins(margins: Margins, own: NDArray[np.int64]) -> Margins:
     """The standard error [rows] of each row's margin over training answers; NaN with fewer than three models.
 
-    ``margins`` [models, rows] are those of each fold's model, ``own`` [rows] the place of the model that judged the row,
-    -1 where none did. It is left out, as the others have been trained on the row's stimulus, so that these differ from
-    it in more than the chance of training answers."""
+    ``margins`` [models, rows] are those of each fold's model, ``own`` [rows] the place of the model that judged the
+    row, -1 where none did. It is left out, as the others have been trained on the row's stimulus, so that these differ
+    from it in more than the chance of training answers."""
     models = len(margins)
     if models < LEAST_MODELS:
         return np.full(margins.shape[1], np.nan)

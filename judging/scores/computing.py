@@ -35,6 +35,7 @@ from judging.statistics.needed import Needed, needed
 from judging.statistics.pass_rate import pass_rates, verdicts_on_pairs
 from judging.statistics.populations import Population
 from judging.statistics.tables import Estimate, Table
+from judging.statistics.tell_changes import TellChange, TellsLeft, has_versions, tell_changes
 from judging.statistics.tell_properties import (
     NO_MEASURES,
     MeasuresByTask,
@@ -42,8 +43,7 @@ from judging.statistics.tell_properties import (
     changed_properties,
     correlated_properties,
 )
-from judging.statistics.tell_changes import TellChange, TellsLeft, as_drawn, has_versions, tell_changes
-from judging.statistics.verdict_table import AND, ELSEWHERE, JudgedAnswers, by_judge, counted
+from judging.statistics.verdict_table import AND, ELSEWHERE, JudgedAnswers, as_drawn, by_judge, counted
 from judging.trial_sets.trial_set import VERDICTS
 
 if TYPE_CHECKING:
@@ -51,7 +51,19 @@ if TYPE_CHECKING:
 
 DIGITS = 9  # of shares
 # What no score of a single answer reads, unless one scores by it.
-UNREAD = ("record", "said", "reason", "speaker", "excluded", "catch", "swapped", "repeat_of", "version", "version_of", "spread")
+UNREAD = (
+    "record",
+    "said",
+    "reason",
+    "speaker",
+    "excluded",
+    "catch",
+    "swapped",
+    "repeat_of",
+    "version",
+    "version_of",
+    "spread",
+)
 OF_PAIRS = ("beside_truth", "beside_agent", "beside_speaker")
 
 
@@ -102,13 +114,13 @@ def compute_scores(
     """All tables of the verdicts that count; of a judge's several verdicts on a trial the first counts.
 
     Where answers have several versions (:mod:`judging.statistics.versions`), all tables but those of tells are of the
-    answers as drawn. ``table`` has a row per verdict (:func:`judging.scores.verdicts.read_verdicts`), without excluded ones; ``by`` are
-    further columns to score by, ``settings`` those of trained and language models' judges, ``cues`` the judges by a
-    single cue. ``bounds`` are as in :func:`judging.statistics.contrasts.agent_tests`, ``correction`` is that of d' and
-    the criterion. ``answers`` are the judged trials (:func:`judging.scores.verdicts.read_answers`); without them
-    nothing is said of answers themselves. ``answers_in_versions`` are those of all versions, and ``measures`` the
-    properties as numbers, by task and tell. ``against`` is a paper whose figures stand beside these. The others are put
-    in as they are."""
+    answers as drawn. ``table`` has a row per verdict (:func:`judging.scores.verdicts.read_verdicts`), without excluded
+    ones; ``by`` are further columns to score by, ``settings`` those of trained and language models' judges, ``cues``
+    the judges by a single cue. ``bounds`` are as in :func:`judging.statistics.contrasts.agent_tests`, ``correction`` is
+    that of d' and the criterion. ``answers`` are the judged trials (:func:`judging.scores.verdicts.read_answers`);
+    without them nothing is said of answers themselves. ``answers_in_versions`` are those of all versions, and
+    ``measures`` the properties as numbers, by task and tell. ``against`` is a paper whose figures stand beside these.
+    The others are put in as they are."""
     in_versions = table
     table = as_drawn(table)
     samples = _alike(table, table[table["sample"] > 0], "trial")

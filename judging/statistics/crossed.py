@@ -12,14 +12,14 @@ errors are added up within each judge, each stimulus and each person who answere
 dimensions are added, those of the intersections of each two are subtracted, and that of all three is added again
 (Cameron, Gelbach, Miller 2011). With G clusters each part is multiplied by G / (G - 1). The degrees of freedom are
 Satterthwaite's (1946) for such a sum of parts, in which subtracted ones count as well (Gaylor and Hopper 1969): where
-much is subtracted, few are left. A part with G clusters has G - 1, with G the effective number (Kish 1965). A sum has no
-fewer than its dimension with the fewest: else a variance that is small by chance would be taken for a poor one, too, and
-with ten judges 1 % of tests would be false alarms where 5 % are due.
+much is subtracted, few are left. A part with G clusters has G - 1, with G the effective number (Kish 1965). A sum has
+no fewer than its dimension with the fewest: else a variance that is small by chance would be taken for a poor one, too,
+and with ten judges 1 % of tests would be false alarms where 5 % are due.
 
-**Two exceptions.** Parts that are subtracted may leave nothing, or less. The variance is never below LEAST_SHARE of that
-between single trials' clusters, which is part of all others: by 0.25, 6 % of tests were false alarms, by 1, 3 %. And
-where no verdict on people's answers, or none on an agent's, shows an error, by chance, this side counts as if one had
-(Agresti and Min 2005): else the interval would have no width.
+**Two exceptions.** Parts that are subtracted may leave nothing, or less. The variance is never below LEAST_SHARE of
+that between single trials' clusters, which is part of all others: by 0.25, 6 % of tests were false alarms, by 1, 3 %.
+And where no verdict on people's answers, or none on an agent's, shows an error, by chance, this side counts as if one
+had (Agresti and Min 2005): else the interval would have no width.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Crossed:
     value: Floats
     """The sums."""
     variance: Floats
-    """Their variances."""
+    """The squares of their standard errors."""
     freedom: Floats
     """The degrees of freedom of these."""
 
@@ -67,8 +67,8 @@ def crossed(value: Floats, weights: Floats, errors: Floats, clusters: Clusters, 
     """The errors of sums of rates whose values [sums] are known.
 
     ``weights`` [sums, verdicts] are those of verdicts in the sums, with their signs, ``errors`` [sums, verdicts] the
-    same times how far each verdict lies from its rate. ``units`` [verdicts] number a judge's verdicts on the same answer,
-    those on its other versions, too."""
+    same times how far each verdict lies from its rate. ``units`` [verdicts] number a judge's verdicts on the same
+    answer, those on its other versions, too."""
     size = np.abs(weights)
     is_used = size.sum(axis=1) > 0
     drawn = clusters.drawn()[:, 0]
@@ -92,9 +92,10 @@ def crossed(value: Floats, weights: Floats, errors: Floats, clusters: Clusters, 
             if len(dimensions) == 1:
                 fewest = np.where(is_part, np.minimum(fewest, number - 1), fewest)
         total = np.maximum(total, LEAST_SHARE * finest)
-        freedom = np.maximum(total**2 / of_freedom, fewest)
+        freedom = np.fmax(total**2 / of_freedom, fewest)
         total += _unseen(weights, errors, clusters.people >= 0, units)
     is_known = is_used & (total > ROUNDING**2)
+    value = np.where(np.abs(value) < ROUNDING, 0.0, value)
     return Crossed(
         np.where(is_used, value, np.nan), np.where(is_known, total, np.nan), np.where(is_known, freedom, np.nan)
     )

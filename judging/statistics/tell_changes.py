@@ -1,4 +1,5 @@
-"""Tells by intervention: how detectability changes when a property is taken away of all answers, people's and machines'.
+"""Tells by intervention: how detectability changes when a property is taken away of all answers, people's and
+machines'.
 
 A tell is taken away *alone*, while all others stay, and *last*, when all others are gone. Two tells that go together
 hide each other: alone neither changes anything, as the other is left; last each does. Both are differences of two
@@ -10,7 +11,6 @@ p is corrected by Holm (1979) over all agents, tells and changes of a judge and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,8 @@ from judging.statistics.contrasts import holm
 from judging.statistics.crossed import Crossed
 from judging.statistics.tables import NO_FIGURE, Estimate
 from judging.statistics.verdict_table import by_judge
-from judging.statistics.versions import DRAWN, PLANT, Change, judged_versions, taken
+from judging.statistics.versions import DRAWN, Change, judged_versions, taken
+from judging.tells.registry import PLANT
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +62,8 @@ class TellChange:
     """How many answers of people were judged."""
     agent_answers: int = 0
     """How many answers of the agent."""
+    is_trained: bool = False
+    """Whether the judge was trained on each version: the figures are then of its models as they were trained."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,14 +94,7 @@ class TellsLeft:
 
 def has_versions(verdicts: pd.DataFrame) -> bool:
     """Whether some verdicts are on answers of which something was taken away, or to which it was planted."""
-    return "version" in verdicts.columns and bool((verdicts["version"].notna() & (verdicts["version"] != DRAWN)).any())
-
-
-def as_drawn(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The verdicts on answers as they were drawn: those of no version, and of the version ""."""
-    if not has_versions(verdicts):
-        return verdicts
-    return verdicts[verdicts["version"].isna() | (verdicts["version"] == DRAWN)]
+    return "version_of" in verdicts.columns and bool(verdicts["version_of"].notna().any())
 
 
 def tell_changes(task: str, verdicts: pd.DataFrame) -> tuple[list[TellChange], list[TellsLeft]]:
@@ -138,6 +134,7 @@ def _of_judge(verdicts: pd.DataFrame) -> tuple[list[TellChange], list[TellsLeft]
                     change=NO_FIGURE,
                     people_answers=of_people,
                     agent_answers=of_agent,
+                    is_trained=judged.margin is not None,
                 )
             )
     rest: list[TellsLeft] = []
@@ -145,9 +142,7 @@ def _of_judge(verdicts: pd.DataFrame) -> tuple[list[TellChange], list[TellsLeft]
         for agent in agents:
             asked += [(agent, what.all_gone, None), (agent, DRAWN, what.all_gone)]
             before = judged.detectability(agent, DRAWN)
-            rest.append(
-                TellsLeft(task="", judge="", agent=agent, gone=what.all_gone, before=before, remains=NO_FIGURE)
-            )
+            rest.append(TellsLeft(task="", judge="", agent=agent, gone=what.all_gone, before=before, remains=NO_FIGURE))
     result = judged.changes(asked)
     estimates = _estimates(result)
     probabilities = _known(result.p())
@@ -158,9 +153,7 @@ def _of_judge(verdicts: pd.DataFrame) -> tuple[list[TellChange], list[TellsLeft]
     family_of_rest = sum(p is not None for p in of_rest)
     changed = [
         replace(row, change=estimate, p=p, holm=corrected, family=None if p is None else family)
-        for row, estimate, p, corrected in zip(
-            rows, estimates[:number], of_changes, holm(of_changes), strict=True
-        )
+        for row, estimate, p, corrected in zip(rows, estimates[:number], of_changes, holm(of_changes), strict=True)
     ]
     left = [
         replace(
@@ -181,7 +174,8 @@ def _of_judge(verdicts: pd.DataFrame) -> tuple[list[TellChange], list[TellsLeft]
 def _estimates(result: Crossed) -> list[Estimate]:
     low, high = result.interval()
     ends = np.clip([low, high], -1, 1)
-    return [Estimate(*figures, CHANGE) for figures in np.array([result.value, *ends]).T.tolist()]
+    figures = np.array([result.value, *ends]).T.tolist()
+    return [Estimate(value, low_end, high_end, CHANGE) for value, low_end, high_end in figures]
 
 
 def _from_half(estimate: Estimate) -> Estimate:

@@ -4,8 +4,8 @@ A transformation may change more than its own property: captions cut to a common
 too. So each property, and the numbers that judges by a single cue go by, are counted in every version.
 
 A property that differs between people and an agent, and that goes with the verdict "machine", seems to be a tell. If
-nothing changes when it is taken away, alone and last, the judge goes by something else that goes with it. If much changes
-without such a correlation, the judge uses it in another way than more or less of it.
+nothing changes when it is taken away, alone and last, the judge goes by something else that goes with it. If much
+changes without such a correlation, the judge uses it in another way than more or less of it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from judging.statistics.contrasts import ALPHA
 from judging.statistics.jackknife import Floats
 from judging.statistics.tell_changes import ALONE, PLANTED, TellChange
 from judging.statistics.verdict_table import PEOPLE, JudgedAnswers, by_judge
-from judging.statistics.versions import DRAWN, PLANT, taken
+from judging.statistics.versions import DRAWN, taken
+from judging.tells.registry import PLANT
 from judging.trial_sets import cues
 from judging.trial_sets.trial_set import VERDICTS
 
@@ -39,6 +40,7 @@ NO_MEASURES: MeasuresByTask = {}
 OF_LENGTH = ("letters", "words", "texts", "fixations")  # in the order of cues.length
 OF_PUNCTUATION = ("capitals", "marks", "digits", "letters beyond ASCII")  # in that of cues.punctuation
 LEAST_AREA = 0.1  # from 0.5: a smaller distance of an AUC is not called a difference
+LEAST_ABOVE = 0.05  # of detectability above 0.5: of less, what share of it went says nothing
 LEAST_CORRELATION = 0.1  # a smaller one, to either side, is not called one
 
 
@@ -80,13 +82,14 @@ class CorrelatedProperty:
     agent: str
     """The agent whose answers stand beside people's."""
     tell: str
-    """The property."""
+    """The name of what was taken away, whose measure this is about."""
     auc: float
     """The probability, 0 to 1, that an answer of the agent has more of it than one of people; 0.5 is no difference."""
     correlation: float | None
     """Of the property with the verdict "machine", -1 to 1 (Pearson); None where either is always the same."""
     removed: float | None
-    """The share of what detectability has above 0.5 that went when it was taken away alone; None without any."""
+    """The share of what detectability has above 0.5 that went when it was taken away alone; None where that is less
+    than 0.05."""
     removed_last: float | None
     """The same when it was the last that was taken away; None where it was the only one."""
     disagrees: str = ""
@@ -103,9 +106,7 @@ class TellProperties:
     """What correlation says."""
 
 
-def changed_properties(
-    task: str, answers: JudgedAnswers, measures: Mapping[str, Measure]
-) -> list[ChangedProperty]:
+def changed_properties(task: str, answers: JudgedAnswers, measures: Mapping[str, Measure]) -> list[ChangedProperty]:
     """By version of one change alone, whose answers they are, and property. ``answers`` are a task's trials in all
     versions, with their rows of the key; ``measures`` are by the names of tells."""
     drawn = {answer["trial"]: answer for answer in answers if answer.get("version") == DRAWN}
@@ -215,11 +216,7 @@ def correlated_properties(
                 of_both = ~is_machine | (agents == agent)
                 number = of_judge["trial"].map(values[tell]).to_numpy(dtype=np.float64)
                 is_known = of_both & ~np.isnan(number)
-                rows.append(
-                    _correlated(
-                        number[is_known], is_machine[is_known], says_machine[is_known], alone, last
-                    )
-                )
+                rows.append(_correlated(number[is_known], is_machine[is_known], says_machine[is_known], alone, last))
     return rows
 
 
@@ -257,7 +254,7 @@ def _area(values: Floats, is_machine: NDArray[np.bool_]) -> float:
 
 def _removed(row: TellChange) -> float | None:
     above = row.before - 0.5
-    return row.change.value / above if above > 0 else None
+    return row.change.value / above if above >= LEAST_ABOVE else None
 
 
 def _disagrees(area: float, correlation: float | None, changes: Sequence[TellChange]) -> str:
@@ -272,12 +269,12 @@ def _disagrees(area: float, correlation: float | None, changes: Sequence[TellCha
     figures = f"AUC {area:.2f}, correlation with “machine” {goes_with:+.2f}"
     if seems and not falls:
         return (
-            f"{first.tell} seems to give {first.agent} away to {first.judge} ({figures}), but no change of detectability "
+            f"{first.tell} seems to give {first.agent} away to {first.judge} ({figures}), but no fall of detectability "
             "is shown when it is taken away"
         )
     if falls and not seems:
         return (
-            f"{first.tell} does not seem to give {first.agent} away to {first.judge} ({figures}), but detectability falls "
-            f"by {falls[0].change.value:.2f} when it is taken away ({falls[0].taken})"
+            f"{first.tell} does not seem to give {first.agent} away to {first.judge} ({figures}), but detectability "
+            f"falls by {falls[0].change.value:.2f} when it is taken away ({falls[0].taken})"
         )
     return ""

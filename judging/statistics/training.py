@@ -1,16 +1,16 @@
 """What a trained judge's verdicts have in common because each answer trains the others' judge.
 
-**Of what figures are.** A trained judge's detectability is that of its models as they were trained, one for each fold, on
-further answers; a change between versions is that of the models of one version and of another. Verdicts of one fold are
-then as independent as their stimuli, and errors need no widening (Bayle, Bayle, Janson and Mackey 2020), as long as
+**Of what figures are.** A trained judge's detectability is that of its models as they were trained, one for each fold,
+on further answers; a change between versions is that of the models of one version and of another. Verdicts of one fold
+are then as independent as their stimuli, and errors need no widening (Bayle, Bayle, Janson and Mackey 2020), as long as
 the models would be much the same without any one answer.
 
 **What breaks otherwise.** A model that finds nothing goes by the chance of its training answers. Then i trains the
-model that judges j, and j trains that of i, in the same way: if i is judged rightly by j's likeness, j is by that of
-i. Margins of two answers then have a correlation of t_i t_j / τ, where t is an answer's weight in training, one by the
-number of answers of its side, and τ is the sum of t². Of verdicts, the signs of margins, the covariance is φ(z_i) φ(z_j)
-times that (Van Vleck and Middleton 1966), where Φ(z) is the share judged rightly. Without it 8 to 9 % of tests of a
-classifier that finds nothing were false alarms, in simulations of ``scripts/simulate_tells.py``.
+model that judges j, and j trains that of i, in the same way: if i is judged rightly by j's likeness, j is by that of i.
+Margins of two answers then have a correlation of t_i t_j / τ, where t is an answer's weight in training, one by the
+number of answers of its side, and τ is the sum of t². Of verdicts, the signs of margins, the covariance is φ(z_i)
+φ(z_j) times that (Van Vleck and Middleton 1966), where Φ(z) is the share judged rightly. Without it 8 to 9 % of tests
+of a classifier that finds nothing were false alarms, in simulations of ``scripts/simulate_tells.py``.
 
 Between two versions the covariance is as much less as the margins of the same answers in both are correlated less. And
 it holds of that share of a margin's variance alone that comes from the training answers' chance; the rest is what the

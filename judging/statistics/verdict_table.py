@@ -48,9 +48,9 @@ Of the trial, from its row of the key:
 - ``catch`` (bool): whether the trial only tests whether the judge attends.
 - ``swapped`` (bool): whether it is a catch trial with a scanpath on another picture.
 - ``repeat_of`` (text): the trial that this one repeats; None where it repeats none.
-- ``version`` (text): what was taken away of the answer, as "case+length", or planted, as "plant:length"; "" of the answer
-  as drawn. None where the set has no versions.
-- ``version_of`` (text): the trial that shows the same answer as drawn; None of that one, and without versions.
+- ``version`` (text): which transformations were applied to the answer, "" for none (:mod:`judging.tells`); None of a
+  trial set without versions. The column lacks where no set has versions, and so does the next one.
+- ``version_of`` (text): the trial of the same answer as it was drawn; None of this one, and of a set without versions.
 - ``beside_truth``, ``beside_agent``, ``beside_speaker`` (text): of a pair, the same of the second conversation; None
   of any other answer.
 - ``meta.NAME``: what stimulus and answer have in their column NAME; a column for each. ``meta.person.NAME`` is what an
@@ -93,6 +93,13 @@ def counted(verdicts: pd.DataFrame, column: str | None = None) -> pd.DataFrame:
         return verdicts
     without_feedback = verdicts["phase"] != FEEDBACK
     return verdicts if without_feedback.all() else verdicts[without_feedback]
+
+
+def as_drawn(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The verdicts on answers as they were drawn. Further versions of an answer are no further answers."""
+    if "version_of" not in verdicts.columns:
+        return verdicts
+    return verdicts[verdicts["version_of"].isna()]
 
 
 def on_trials(judged: pd.DataFrame, *columns: str) -> pd.DataFrame:

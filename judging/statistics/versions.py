@@ -20,16 +20,16 @@ from judging.statistics.jackknife import Clusters, Codes, Floats
 from judging.statistics.measures import clusters
 from judging.statistics.training import coupling, is_trained
 from judging.statistics.verdict_table import on_trials
+from judging.tells.registry import AND, PLANT
 from judging.trial_sets.trial_set import VERDICTS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-AND = "+"  # between the names in a version's
-PLANT = "plant:"  # before the name of what was planted
 DRAWN = ""  # the version of answers as they were drawn
 Change = tuple[str, str, str | None]
-"""An agent, and two versions: its detectability in the first minus that in the second; None for 0.5, which is chance."""
+"""An agent, and two versions: its detectability in the first minus that in the second; None for 0.5, which is
+chance."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class JudgedVersions:
         }
         added = np.zeros(len(changes))
         for at, (name, *both) in enumerate(changes):
-            judged = [self.versions[version] for version in both if version in self.versions]
+            judged = [self.versions[version] for version in both if version is not None and version in self.versions]
             signs = np.array([1.0, -1.0])[: len(judged)]
             added[at] = signs @ of_agents[name][np.ix_(judged, judged)] @ signs
         return np.maximum(added, 0.0)

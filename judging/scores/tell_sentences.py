@@ -1,7 +1,8 @@
 """Tells in sentences: by which property a judge tells an agent from people, and what remains without all of them.
 
 A sentence names a tell only where Holm's p of a change is below 0.05. That no change is shown does not prove that there
-is none, and no sentence says so. A tell that is found last alone goes with another, which still gave the agent away
+is none, and no sentence says so. Planting
+shows a tell as well. A tell that is found last alone goes with another, which still gave the agent away
 when this one was taken away alone."""
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def tell_sentences(tables: ScoreTables, cues: Collection[str] = ()) -> list[Tell
 
 
 def _headline(rows: Sequence[TellChange], judge: str, agent: str) -> str:
-    found = list(dict.fromkeys(row.tell for row in rows if row.taken != PLANTED and _is_tell(row)))
+    found = list(dict.fromkeys(row.tell for row in rows if _is_tell(row)))
     verb = "tell" if judge == PEOPLE else "tells"
     if found:
         return f"{judge} {verb} {agent} by {listed(found)}"
@@ -67,7 +68,7 @@ def _shown(rows: Sequence[TellChange]) -> Iterator[str]:
             yield f"Without {tell} detectability {_moves(alone)}"
         elif last is not None and _is_shown(last):
             yield f"Without {tell}, when all others are gone, detectability {_moves(last)}"
-    if not any(_is_shown(row) for row in rows if row.taken != PLANTED):
+    if not any(map(_is_shown, rows)):
         largest = max(
             (row for row in rows if row.p is not None and row.taken != PLANTED),
             key=lambda row: row.change.value,

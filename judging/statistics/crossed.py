@@ -4,7 +4,7 @@
 variance has a floor, the intervals of rates are exact, and those of sums reach at least as far as these. For rates that
 is right. A change of detectability between two versions of the same answers is mostly noise: what judges and stimuli
 have in common stands in both versions, and is taken away. There floors add up. In simulations of
-``scripts/simulate_tells.py`` these intervals held the true change in 97 to 99 % of studies, and missed tells that
+``scripts/simulate_tells.py`` these intervals held the true change in 96 to 100 % of studies, and missed tells that
 others find. So here nothing has a floor, and the degrees of freedom carry what is not known of the variance.
 
 **The method.** Each verdict has an error: its weight in the sum of rates, times how far it lies from its own rate. Such

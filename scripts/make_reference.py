@@ -1,5 +1,5 @@
-"""``python scripts/make_reference.py [--check]`` writes what is generated in docs/: JSON Schemas, the tables of agents and
-of tells. ``--check`` writes nothing and exits 1 if a file is missing or out of date."""
+"""``python scripts/make_reference.py [--check]`` writes the JSON Schemas and the tables of agents and tells in docs/.
+``--check`` writes nothing and exits 1 if a file is missing or out of date."""
 
 import argparse
 import sys

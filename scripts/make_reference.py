@@ -1,4 +1,4 @@
-"""``python scripts/make_reference.py [--check]`` writes the JSON Schemas, the table of agents and that of tells in docs/.
+"""``python scripts/make_reference.py [--check]`` writes the JSON Schemas and the tables of agents and tells in docs/.
 ``--check`` writes nothing and exits 1 if a file is missing or out of date."""
 
 import argparse

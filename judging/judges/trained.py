@@ -25,6 +25,7 @@ from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import Asked, JudgementStimulus, Stimulus
 from judging.judges.features import Features
 from judging.judges.papers_classifiers import PARTITIONS
+from judging.judges.spread import spread_of_margins
 from judging.trial_sets.cues import Trial, grouped_folds
 from judging.trial_sets.trial_set import KeyRow, Keys, read_trial_key
 
@@ -170,9 +171,10 @@ class TrainedJudge(Agent[T]):
     def judge_trials(
         self, trials: Sequence[Trial], keys: Sequence[KeyRow], inputs: Mapping[str, Features]
     ) -> dict[str, dict[str, Any]]:
-        """By trial, if it could be judged, its mean ``margin`` (above 0: a machine) and the first ``fold`` and
-        held-out ``agent``. Where verdicts are several, ``parts`` are those that count: of each of ``inputs``,
-        partition, agent trained on, and sentence. Raises UnavailableError."""
+        """By trial, if it could be judged, its mean ``margin`` (above 0: a machine) and the first ``fold`` and held-out
+        ``agent``; in a set of several versions of answers, ``spread`` (:mod:`judging.judges.spread`). Where verdicts
+        are several, ``parts`` are those that count: of each of ``inputs``, partition, agent trained on, and sentence.
+        Raises UnavailableError."""
         settings = self.settings
         of_task = PARTITIONS.get(trials[0]["asked"], 1)
         verdicts_by_place: dict[int, list[tuple[bool, dict[str, Any]]]] = defaultdict(list)
@@ -183,6 +185,7 @@ class TrainedJudge(Agent[T]):
                 source["embedding"] = embedding
             for place, counts, part in self._parts(trials, keys, inputs[embedding], of_part):
                 verdicts_by_place[place].append((counts, source | part))
+        has_versions = any(key.get("version") is not None for key in keys)
         is_several = settings.sentences or any(len(of_trial) > 1 for of_trial in verdicts_by_place.values())
         raw: dict[str, dict[str, Any]] = {}
         for place, of_trial in verdicts_by_place.items():
@@ -190,6 +193,9 @@ class TrainedJudge(Agent[T]):
             first = of_trial[0][1]
             of_first = {"fold": first["fold"], "split": settings.split, "agent": first.get("agent")}
             raw[trials[place]["id"]] = {"margin": margin, **of_first}
+            if has_versions:
+                spread = float(np.mean([part.pop("spread") for _, part in of_trial]))
+                raw[trials[place]["id"]]["spread"] = None if np.isnan(spread) else spread
             if is_several:
                 raw[trials[place]["id"]]["parts"] = [part for counts, part in of_trial if counts]
         return raw
@@ -199,8 +205,9 @@ class TrainedJudge(Agent[T]):
     ) -> Iterator[tuple[int, bool, dict[str, Any]]]:
         """The verdicts of a single partition, each as (place of its trial, whether it counts, verdict).
 
-        A verdict is a dict with ``margin`` (above 0: a machine), ``fold``, and the held-out ``agent``. With the setting
-        ``sentences`` each row of ``inputs`` has one; else the mean margin of a trial's rows is one.
+        A verdict is a dict with ``margin`` (above 0: a machine), ``fold``, and the held-out ``agent``; in a set of
+        several versions of answers also ``spread``, NaN where models are held out by something else than folds. With
+        the setting ``sentences`` each row of ``inputs`` has one; else the mean margin of a trial's rows is one.
 
         All masks are over trials, but for those whose name has ``rows``: these are places in ``inputs``, of which a
         trial may have several. A verdict does not count where an equal answer of the same trial has one. Who trains on
@@ -217,6 +224,11 @@ class TrainedJudge(Agent[T]):
         if settings.split == "speaker":
             agents = _people(keys, settings.seed)
         met = "trained_on" if settings.split == "other" else "agent"
+        has_versions = any(key.get("version") is not None for key in keys)
+        number_of_rows = np.maximum(np.bincount(inputs.trial, minlength=len(trials)), 1)
+        of_models: list[NDArray[np.float64]] = []
+        own = np.full(len(trials), -1)
+        found: list[tuple[int, bool, dict[str, Any]]] = []
         for fold, agent, test, others in _splits(_folds(trials, keys, settings), agents, settings):
             train = np.flatnonzero(others & may_train)
             rows_test = np.flatnonzero(test[inputs.trial])
@@ -229,7 +241,12 @@ class TrainedJudge(Agent[T]):
                 continue
             if settings.equal:
                 rows_train = _drawn(rows_train, of_machine, 2 * fewest, f"{settings.seed} {fold}")
-            margins = self._margins(inputs.rows[rows_train], of_machine[rows_train], inputs.rows[rows_test])
+            tested = inputs.rows if has_versions else inputs.rows[rows_test]
+            margins = self._margins(inputs.rows[rows_train], of_machine[rows_train], tested)
+            if has_versions:
+                own[test] = len(of_models)
+                of_models.append(np.bincount(inputs.trial, margins, len(trials)) / number_of_rows)
+                margins = margins[rows_test]
             owners = inputs.trial[rows_test]
             is_counted = counts[rows_test]
             if not settings.sentences:
@@ -237,7 +254,14 @@ class TrainedJudge(Agent[T]):
                 margins = np.bincount(places, margins) / np.bincount(places)
                 is_counted = np.ones(len(owners), dtype=bool)
             for place, counted, margin in zip(owners.tolist(), is_counted.tolist(), margins.tolist(), strict=True):
-                yield place, counted, {"margin": margin, "fold": fold, met: agent or None}
+                found.append((place, counted, {"margin": margin, "fold": fold, met: agent or None}))
+        if has_versions:
+            spread = np.full(len(trials), np.nan)
+            if settings.split in ("stimulus", "row"):
+                spread = spread_of_margins(np.array(of_models).reshape(-1, len(trials)), own)
+            for place, _, verdict in found:
+                verdict["spread"] = float(spread[place])
+        yield from found
 
     def _margins(self, rows: NDArray[np.float64], truth: Marks, tested: NDArray[np.float64]) -> NDArray[np.float64]:
         if np.ptp(rows, axis=0).max(initial=0) == 0:  # nothing varies: no answer is a machine's

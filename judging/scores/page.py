@@ -28,6 +28,7 @@ from judging.scores.page_content import (
     TaskSection,
 )
 from judging.scores.score_tables import ScoreTables
+from judging.scores.tell_section import tell_sections
 from judging.scores.tiles import results
 from judging.statistics.answer_statistics import KAPPA
 from judging.statistics.measures import ALL, Score
@@ -110,6 +111,7 @@ def page(
         high=50 + 100 * tables.bounds,
         needed=_needed(tables),
         tasks=[_task_section(tables, task, figures) for task in tables.scores.distinct("task")],
+        tells=tell_sections(tables, figures, [row.judge for row in tables.ledger if row.is_cue]),
         pairs=pairs_section(tables, figures),
         populations=[
             population_section(tables, task, differences[task]) for task in tables.populations.distinct("task")
@@ -157,6 +159,8 @@ def _needed(tables: ScoreTables) -> Grid | None:
 def _links(tables: ScoreTables) -> list[tuple[str, str]]:
     links = [("#needed", "What more would decide")] if tables.needed else []
     links += [(f"#{task}", TASK_NAMES[task]) for task in tables.scores.distinct("task")]
+    if tables.tells:
+        links.append(("#tells", "Tells"))
     if tables.pairs is not None:
         links.append(("#pairs", "Pairs"))
     if tables.populations:

@@ -14,6 +14,7 @@ from judging.scores.methods import methods
 from judging.scores.papers.published import PAPERS, Paper
 from judging.scores.score_tables import BOUNDS, ScoreTables
 from judging.scores.scores import Scores
+from judging.scores.tell_measures import measures_of_tells
 from judging.scores.verdicts import (
     holds_answers,
     open_verdicts,
@@ -106,6 +107,8 @@ def score(
         dprime_correction,
         cues=cues,
         answers=read_answers(runs),
+        answers_in_versions=read_answers(runs, in_versions=True),
+        measures=measures_of_tells(),
         catch=catch_rates(table[~table["judge"].isin(constant)]),
         populations=populations,
         against=against,

@@ -22,6 +22,8 @@ from judging.scores.page import page
 from judging.scores.papers.beside_published import compared
 from judging.scores.score_tables import ScoreTables
 from judging.scores.svg import drawn, svg
+from judging.scores.tell_figure import tell_figures
+from judging.scores.tell_sentences import tell_sentences
 from judging.scores.verdicts import further_verdicts
 from judging.statistics.populations import SCOPE as SCOPE_OF_POPULATIONS
 from judging.statistics.populations import population_sentences
@@ -76,6 +78,10 @@ class Scores:
             lines += [" ".join(f"{headline} ({name}): {why}." for headline, why in reasons) for reasons in of_task]
         if any(row.judge == PEOPLE for conclusions in self.tables.conclusions.values() for row in conclusions):
             lines.append(SCOPE)
+        lines += [
+            f"{sentence.headline} ({TASK_NAMES[sentence.task].lower()}). {sentence.why}."
+            for sentence in tell_sentences(self.tables, self._cues())
+        ]
         lines += [
             note for column in self.tables.by.distinct("column") if (note := of_people_alone(self.tables, column))
         ]
@@ -136,10 +142,11 @@ class Scores:
         """The tables as frames, by name; those without rows are empty frames.
 
         The names and columns are those of the CSV files: ``scores``, ``by``, ``repeats``, ``samples``, ``ledger``,
-        ``rankings``, ``sexes``, ``catch``, ``statistics``, ``published``, ``populations``, ``needed``, and where there
-        are any ``captions``, ``pass_rates``, ``pass_rates_by``, ``words``. An estimate has three columns: NAME,
-        NAME_low and NAME_high, the ends of its 95 % interval. Further frames: ``tests`` (by ``asked`` and ``kind``),
-        ``conclusions`` (by ``asked``) and ``verdicts``."""
+        ``rankings``, ``sexes``, ``catch``, ``statistics``, ``published``, ``populations``, ``needed``, ``tells``,
+        ``tells_left``, ``tells_changed``, ``tells_correlated``, and where there are any ``captions``, ``pass_rates``,
+        ``pass_rates_by``, ``words``. An estimate has three columns: NAME, NAME_low and NAME_high, the ends of its 95 %
+        interval. Further frames: ``tests`` (by ``asked`` and ``kind``), ``conclusions`` (by ``asked``) and
+        ``verdicts``."""
         import pandas as pd
 
         frames = {name: pd.DataFrame(table.records()) for name, table in self.tables.by_name().items()}
@@ -169,7 +176,7 @@ class Scores:
             values = {name: {} if value is None else value for name, value in as_json(self.tables).items()}
             form = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
             (made / SCORES_FILE).write_bytes(orjson.dumps(values, option=form))
-            to_draw = figures(self.tables, self._cues())
+            to_draw = figures(self.tables, self._cues()) | tell_figures(self.tables, self._cues())
             if self.verdicts is not None:
                 to_draw |= who_judged(self.verdicts[self.verdicts["excluded"].isna()])
             (made / "figures").mkdir()

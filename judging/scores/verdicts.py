@@ -193,16 +193,20 @@ def _as_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
     return pd.Series([as_numbers.get(value) for value in column], column.index, dtype=object)
 
 
-def read_answers(runs: Sequence[JudgedRun]) -> list[dict[str, Any]]:
-    """The judged trials, each once, as the answers were drawn: without catch trials, repeats and other versions."""
+def read_answers(runs: Sequence[JudgedRun], *, in_versions: bool = False) -> list[dict[str, Any]]:
+    """The judged trials, each once, as the answers were drawn: without catch trials and repeats, and without other
+    versions of answers unless ``in_versions``."""
     answers: dict[str, dict[str, Any]] = {}
     for run in runs:
         for trial in run.trials:
             row = run.rows[trial["id"]]
+            if "answer" not in trial or row["catch"] or row["repeat_of"] is not None:
+                continue
+            first = row["version_of"]
+            if first is not None and not in_versions:
+                continue
             name = f"{run.prefix}{trial['id']}"
-            is_first = row["repeat_of"] is None and row["version_of"] is None
-            if "answer" in trial and not row["catch"] and is_first:
-                answers[name] = {**trial, **row, "trial": name}
+            answers[name] = {**trial, **row, "trial": name, "version_of": first and f"{run.prefix}{first}"}
     return list(answers.values())
 
 
@@ -325,6 +329,8 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
                 "margin": raw.get("margin"),
                 "fold": raw.get("fold"),
             }
+            if "spread" in raw:  # of sets with several versions of answers
+                verdict["spread"] = raw["spread"]
             context = {**_of_study(record), **keys[trial], "folder": run.name}
             if "parts" not in raw:
                 yield verdict | context

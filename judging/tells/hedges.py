@@ -29,7 +29,9 @@ HEDGES = (*AT_BEGINNING, *_LISTS["other_adverbs"], *_LISTS["seeming"], *_LISTS["
 """All of them, in small letters."""
 HEDGING_WORDS = frozenset(word for phrase in HEDGES for word in phrase.split()) | {"that"}
 """The words that may go."""
-_PHRASES = sorted((tuple(phrase.split()) for phrase in HEDGES), key=lambda words: -len(words))
+_PHRASES: dict[str, list[tuple[str, ...]]] = {}  # by their first word, the longest first
+for _phrase in sorted((tuple(phrase.split()) for phrase in HEDGES), key=lambda words: -len(words)):
+    _PHRASES.setdefault(_phrase[0], []).append(_phrase)
 _ENDS = ".!?"
 
 
@@ -50,7 +52,7 @@ def first_hedge(text: str) -> Hedge | None:
     words = list(WORD.finditer(text))
     small = [word[0].lower().replace("’", "'") for word in words]
     for place in range(len(words)):
-        for phrase in _PHRASES:
+        for phrase in _PHRASES.get(small[place], ()):
             last = place + len(phrase)
             if tuple(small[place:last]) != phrase or not _is_in_one(text, words[place:last]):
                 continue

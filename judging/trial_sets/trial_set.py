@@ -183,6 +183,7 @@ class _Writer:
         self.chance = chance
         self.rows: list[KeyedTrial] = []
         self._fields: dict[int, dict[str, Any]] = {}  # of each stimulus
+        self._clips: dict[tuple[int, tuple[tuple[float, float], ...]], Path] = {}  # by stimulus and fixations
         (folder / "media").mkdir()
 
     def trials(self, lists: Sequence[JudgesList]) -> list[list[str]]:
@@ -246,8 +247,15 @@ class _Writer:
         elif candidate.speaker is not None:
             trial["speaker"] = candidate.speaker
         if task == "attention_prediction" and "image" in trial:
-            trial["clip"] = self._save(f"{name}.gif", _clip(candidate))
+            trial["clip"] = self._save(f"{name}.gif", self._clip(candidate, f"{name}.gif"))
         return trial
+
+    def _clip(self, candidate: Candidate, name: str) -> bytes:
+        """The scanpath as an animation, for the file ``name``. To draw one takes long, and versions of an answer may be
+        equal: their clips are copies."""
+        path = (id(candidate.stimulus), tuple(candidate.answer.fixations or ()))
+        first = self._clips.setdefault(path, self.folder / "media" / name)
+        return first.read_bytes() if first.is_file() else _clip(candidate)
 
     def _save(self, name: str, data: bytes) -> str:
         path = self.folder / "media" / name

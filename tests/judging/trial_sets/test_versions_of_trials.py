@@ -98,6 +98,12 @@ def test_scanpaths_have_a_clip_of_their_version(out: Path) -> None:
             clips.add(trial["clip"])
             assert trial["clip"] == f"media/{trial['id']}.gif"
     assert len(clips) == len(versions) * len(versions[""])
+    by_answer: dict[str, set[bytes]] = defaultdict(set)
+    for answers in versions.values():
+        for trial, _ in answers.values():
+            by_answer[json.dumps([trial["image"], trial["answer"]])].add((out / trial["clip"]).read_bytes())
+    assert {len(files) for files in by_answer.values()} == {1}
+    assert len(by_answer) < len(clips)  # paths that begin at the centre already, and so on
     first, other = (versions[name] for name in ("", "first_fixation"))
     differing = [name for name in first if first[name][0]["answer"] != other[name][0]["answer"]]
     assert differing

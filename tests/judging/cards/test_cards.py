@@ -1,6 +1,7 @@
 """``turinglike test`` from agents to a card, and ``turinglike cards``."""
 
 import contextlib
+import csv
 import json
 import shutil
 import tomllib
@@ -169,6 +170,63 @@ def test_a_card_of_two_tasks(
     assert main(["cards", "card", "pool", "-o", "other.html"]) == 2
     assert "pool/card.json: cannot be read" in capfd.readouterr().err
     assert not (tmp_path / "other.html").exists()
+
+
+def test_tells_are_taken_away_and_the_judge_learns_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The figures are those of the scores of versions; and detectability is counted here from the verdicts alone."""
+    monkeypatch.chdir(tmp_path)
+    pool = manifest(
+        tmp_path / "pool",
+        PLAIN.replace('task = "word"\nfile = "words.csv"', 'task = "caption"\nfile = "said.csv"\nstimuli = "pictures"'),
+    )
+    (pool / "pictures").mkdir()
+    rows = ["image,subject,response"]
+    for number, name in enumerate(NAMES):
+        shutil.copy(PICTURES / name, pool / "pictures")
+        rows += [f"{name},p{person},The Picture {'is lit' * (number % 3)} of me!" for person in range(2)]
+    (pool / "said.csv").write_text("\n".join([*rows, ""]))
+    call = ["test", "null", "--people", "pool", "--task", "caption", "--here", "-o", "card"]
+    assert main([*call, "--judges", "svm"]) == 0
+    folder = tmp_path / "card" / "null" / "tells"
+    asked = tomllib.loads((folder / "turinglike.toml").read_text())
+    assert asked["trials"]["without"] == ["hedging", "inflection", "punctuation", "case", "length"]
+    assert asked["judge"]["judges"] == ["svm"]  # cues do not judge versions
+
+    card = read_card((tmp_path / "card" / "card.json").read_bytes(), "card.json")
+    Draft202012Validator(card_schema()).validate(json.loads(card.as_json()))
+    [result] = card.agents[0].tasks
+    assert result.no_tells == ""
+    assert {(tell.tell, tell.taken) for tell in result.tells} == {
+        (name, taken) for name in asked["trials"]["without"] for taken in ("alone", "last")
+    }
+    scores = json.loads((folder / "scores" / "scores.json").read_text())
+    by_tell = {(row["tell"], row["taken"]): row for row in scores["tells"]}
+    with (folder / "scores" / "verdicts.csv").open(newline="") as file:
+        verdicts = list(csv.DictReader(file))
+
+    def detectability(version: str) -> float:
+        of_version = [row for row in verdicts if row["version"] == version]
+        sides = [[row for row in of_version if row["truth"] == truth] for truth in ("human", "machine")]
+        assert all(len(side) == len(NAMES) for side in sides)
+        return sum(sum(row["verdict"] == row["truth"] for row in side) / len(side) for side in sides) / 2
+
+    for tell in result.tells:
+        row = by_tell[tell.tell, tell.taken]
+        assert (tell.change.value, tell.change.low, tell.p) == (row["change"], row["change_low"], row["holm"])
+        if tell.taken == "alone":
+            assert tell.before == pytest.approx(detectability(""))
+            assert tell.after == pytest.approx(detectability(tell.tell))
+    [left] = result.remaining
+    assert left.detectability.value == pytest.approx(detectability("+".join(asked["trials"]["without"])))
+    page = (tmp_path / "card" / "index.html").read_text()
+    assert "null/tells/scores/index.html" in page
+    assert "No property was taken away" not in page
+
+    # A language model or a single cue as the only judge does not learn: nothing is taken away, and the card says why.
+    assert main([*call[:-1], "other", "--judges", "cue-length"]) == 0
+    other = read_card((tmp_path / "other" / "card.json").read_bytes(), "card.json")
+    assert other.agents[0].tasks[0].no_tells.startswith("No property was taken away: no judge")
+    assert not (tmp_path / "other" / "null" / "tells").exists()
 
 
 def test_all_that_is_wrong_is_told_before_anything_starts(

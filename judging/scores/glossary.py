@@ -73,6 +73,11 @@ def words_of_details(tables: ScoreTables) -> dict[str, str]:
         words["cue"] = (
             "a judge that goes by a single outward sign; what a classifier has above it, it has read in the answer"
         )
+    if tables.contamination:
+        words["foreign"] = (
+            "not written by the participant in the field: pasted, dropped or copied from elsewhere, from a language "
+            "model or not"
+        )
     if tables.rankings:
         words["margin, confidence"] = "how sure a classifier is by its own measure, and how sure a judge said it is"
         words["AUC"] = (

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
+from judging.contamination.in_words import contamination_sentences
 from judging.scores.conclusions import SCOPE, Conclusion
 from judging.scores.figures import figures, overview, who_judged, without_repetition
 from judging.scores.other_sections import of_people_alone
@@ -83,6 +84,7 @@ class Scores:
             lines += [f"{TASK_NAMES[task]}: {sentence}" for sentence in differences]
         if self.differences:
             lines.append(SCOPE_OF_POPULATIONS)
+        lines += contamination_sentences(self.tables.contamination, self._cues())
         if self.verdicts is not None:
             lines += _exclusions(self.verdicts)
             lines += further_verdicts(self.verdicts)
@@ -136,10 +138,10 @@ class Scores:
         """The tables as frames, by name; those without rows are empty frames.
 
         The names and columns are those of the CSV files: ``scores``, ``by``, ``repeats``, ``samples``, ``ledger``,
-        ``rankings``, ``sexes``, ``catch``, ``statistics``, ``published``, ``populations``, ``needed``, and where there
-        are any ``captions``, ``pass_rates``, ``pass_rates_by``, ``words``. An estimate has three columns: NAME,
-        NAME_low and NAME_high, the ends of its 95 % interval. Further frames: ``tests`` (by ``asked`` and ``kind``),
-        ``conclusions`` (by ``asked``) and ``verdicts``."""
+        ``rankings``, ``sexes``, ``catch``, ``statistics``, ``published``, ``populations``, ``contamination``,
+        ``needed``, and where there are any ``captions``, ``pass_rates``, ``pass_rates_by``, ``words``. An estimate
+        has three columns: NAME, NAME_low and NAME_high, the ends of its 95 % interval. Further frames: ``tests`` (by
+        ``asked`` and ``kind``), ``conclusions`` (by ``asked``) and ``verdicts``."""
         import pandas as pd
 
         frames = {name: pd.DataFrame(table.records()) for name, table in self.tables.by_name().items()}

@@ -92,6 +92,29 @@ class Contamination:
         """The agent as tables call it."""
         return "all agents" if self.agent == ALL else self.agent
 
+    @property
+    def of_foreign(self) -> Estimate:
+        """``p_foreign`` as tables write figures."""
+        return Estimate(self.p_foreign)
+
+    @property
+    def p_human_at_ends(self) -> str:
+        """The corrected p(H|H) at both ends of the rate's interval, in words."""
+        return _between(self.p_human_at_low, self.p_human_at_high)
+
+    @property
+    def detectability_at_ends(self) -> str:
+        """The corrected detectability at both ends, in words."""
+        return _between(self.detectability_at_low, self.detectability_at_high)
+
+    @property
+    def within(self) -> str:
+        """Whether detectability is within the bounds, as it is and corrected, in words."""
+        words = {True: "yes", False: "no", None: "not known"}
+        plain = words[self.within_bounds]
+        corrected = words[self.within_bounds_corrected]
+        return plain if plain == corrected else f"{plain}; corrected {corrected}"
+
 
 @dataclass(frozen=True, slots=True)
 class _OfTask:
@@ -141,6 +164,10 @@ def contamination(
             of_agents = [plain[task, judge, agent] for agent in agents]
             rows += _of_judge(counted(of_judge), of_agents, asked, by_task.get(task), answer_of, bounds)
     return rows
+
+
+def _between(low: float, high: float) -> str:
+    return "–" if np.isnan(low) else f"{Estimate(low)} to {Estimate(high)}"
 
 
 def judged_answers(keys: Iterable[tuple[str, Path]]) -> dict[str, AnswerKey]:

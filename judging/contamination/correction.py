@@ -10,17 +10,20 @@ stated agents are: p(H|H) = (observed - c p(H|M)) / (1 - c), as for a prevalence
 1978).
 
 **Intervals.** The line is the estimate of :func:`judging.statistics.jackknife.jackknife`, with judges, stimuli and
-people drawn, as for the plain rates: where all pi are 0 both are the same. What is not known about the rate comes on
-top. The ends of the interval of the share of foreign answers move the corrected figure by so much; both distances are
-joined by the root of the sum of squares (MOVER; Zou, Donner 2008).
+people drawn, as for the plain rates: where all pi are 0 both are the same. Else its interval is that of Student's t on
+the scale of log odds, as a line's end is no share of verdicts. What is not known about the rate comes on
+top: how far the ends of the interval of the share of foreign answers move the corrected figure (:func:`_shifts`). Both
+distances are joined by the root of the sum of squares (MOVER; Zou, Donner 2008).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import expit, logit, stdtrit
 
 from judging.statistics.jackknife import CONFIDENCE, Cells, Clusters, Codes, Floats, Jackknife, jackknife, of_judges
 from judging.statistics.measures import DETECTABILITY
@@ -59,9 +62,11 @@ def by_traces(
     is_corrected = _has_slope(_terms(weights, right, posterior[0]).sum(axis=-1))
     lines = [_terms(weights[:1], right, of_rate).sum(axis=-1) for of_rate in posterior]
     own = [float(own_rate(line)[0]) for line in lines]
+    shifts = _shifts(weights[0], right, clusters, posterior[0], posterior[3:])
     result = _within_borders(fitted, is_corrected)
+    has_slope = bool(is_corrected[0])
     foreign = np.nan
-    if is_corrected[0]:
+    if has_slope:
         foreign = float(np.clip(own[0] + _slope(lines[0])[0], 0, 1))
     low, high = np.clip(own[1:3], 0, 1).tolist()
     rows = []
@@ -70,9 +75,9 @@ def by_traces(
         machine = float(result.value[agent])
         rows.append(
             Corrected(
-                _joined(result, pair[:1], np.ones(1), own[0], own[3:5]),
-                _joined(result, pair, DETECTABILITY, own[0], own[3:5]),
-                _joined(result, pair, DETECTABILITY, own[0], own[5:7], WITHIN),
+                _joined(result, pair[:1], np.ones(1), has_slope, shifts[:2]),
+                _joined(result, pair, DETECTABILITY, has_slope, shifts[:2]),
+                _joined(result, pair, DETECTABILITY, has_slope, shifts[2:], WITHIN),
                 foreign,
                 (low, high, (low + machine) / 2, (high + machine) / 2),
             )
@@ -113,6 +118,20 @@ def by_known_rate(
     return rows
 
 
+def _shifts(weights: Floats, right: Floats, clusters: Clusters, foreign: Floats, at_ends: Floats) -> list[float]:
+    """How far p(H|H) moves from its value with ``foreign`` to those with ``at_ends`` [ends, verdicts].
+
+    The slope of the line is known with an error, and so p(H|H) would seem to move where verdicts do not depend on marks
+    at all. The interval of the line has that error already. So its variance is taken out of the square."""
+    number = len(at_ends)
+    first = _terms(np.tile(weights, (number, 1)), right, foreign)
+    both = np.concatenate([first, _terms(first[0], right, at_ends)])
+    moved = jackknife(both, lambda sums: own_rate(sums[5:]) - own_rate(sums[:5]), clusters)
+    error, _ = moved.deviation(np.arange(number)[:, None], np.ones(1))
+    size = np.sqrt(np.maximum(moved.value**2 - error**2, 0))
+    return [float(shift) for shift in np.sign(moved.value) * size]
+
+
 def own_rate(sums: Floats) -> Floats:
     """The line's value at pi = 0, from ``sums`` [5, …] of weights w, of w pi, w pi², w right and w pi right; the mean
     where pi does not vary. It may lie outside 0 to 1."""
@@ -149,17 +168,28 @@ def _joined(
     result: Jackknife,
     cells: Codes,
     weights: Floats,
-    own: float,
-    at_ends: Sequence[float],
+    is_corrected: bool,
+    shifts: Sequence[float],
     confidence: float = CONFIDENCE,
 ) -> Estimate:
-    """A figure with its interval: what verdicts leave open, and what the rate does."""
+    """A figure with its interval: what verdicts leave open, and what the rate does, by ``shifts`` of p(H|H)."""
     value = float(result.sum(cells, weights))
-    low, high = map(float, result.interval(cells, weights, confidence))
-    shifts = [float(weights[0]) * (end - own) for end in at_ends]
-    down = max(0.0, -min(shifts))
-    up = max(0.0, *shifts)
-    return Estimate(value, max(0.0, value - np.hypot(value - low, down)), min(1.0, value + np.hypot(high - value, up)))
+    if is_corrected:
+        low, high = _of_line(result, cells, weights, value, confidence)
+    else:
+        low, high = map(float, result.interval(cells, weights, confidence))
+    down = float(weights[0]) * max(0.0, -min(shifts))
+    up = float(weights[0]) * max(0.0, *shifts)
+    least = max(0.0, value - math.hypot(value - low, down))
+    return Estimate(value, least, min(1.0, value + math.hypot(high - value, up)))
+
+
+def _of_line(result: Jackknife, cells: Codes, weights: Floats, value: float, confidence: float) -> tuple[float, float]:
+    """The interval of a line's end, or of its sum with another rate, by Student's t; on the scale of log odds, which
+    stays within 0 to 1. The exact intervals of shares would be too wide for it, by a twentieth."""
+    error, freedom = map(float, result.deviation(cells, weights))
+    half = float(stdtrit(freedom, (1 + confidence) / 2)) * error / (value * (1 - value))
+    return float(expit(logit(value) - half)), float(expit(logit(value) + half))
 
 
 def _known(result: Jackknife, cells: Codes, rate: float, part: float, confidence: float = CONFIDENCE) -> Estimate:

@@ -14,19 +14,12 @@ VIEW = {
     "agent": "name",
     "p(H|H)": "p_human",
     "corrected p(H|H)": "p_human_corrected",
-    "p(H|foreign)": "p_foreign",
+    "at the ends of the rate": "p_human_at_ends",
+    "p(H|foreign)": "of_foreign",
     "detectability": "detectability",
     "corrected detectability": "detectability_corrected",
-    "within bounds": "within_bounds",
-    "corrected within bounds": "within_bounds_corrected",
-}
-SENSITIVITY = {
-    "judge": "judge",
-    "agent": "name",
-    "p(H|H) at the lower end": "p_human_at_low",
-    "at the upper end": "p_human_at_high",
-    "detectability at the lower end": "detectability_at_low",
-    "at its upper end": "detectability_at_high",
+    "detectability at the ends": "detectability_at_ends",
+    "within bounds": "within",
 }
 
 
@@ -82,11 +75,8 @@ def _percent(estimate: Estimate) -> str:
     return str(Estimate(100 * estimate.value, 100 * estimate.low, 100 * estimate.high, ".0f")).replace(" (", " % (", 1)
 
 
-def contamination_grids(rows: Table[Contamination]) -> list[Grid]:
-    """The tables of a task's ``rows`` as the page shows them: figures, and what they are at the ends of the rate."""
-    if not rows or all(row.why for row in rows):
-        return []
-    return [
-        rows.grid(VIEW, "As they are, and corrected, with 95 % intervals"),
-        rows.grid(SENSITIVITY, "Corrected, if the rate is at an end of its interval"),
-    ]
+def contamination_grid(rows: Table[Contamination]) -> Grid | None:
+    """The table of a task's ``rows`` as the page shows it; None where nothing is corrected."""
+    if all(row.why for row in rows):
+        return None
+    return rows.grid(VIEW, "As they are, and corrected, with 95 % intervals")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from judging.contamination.in_words import contamination_grids, contamination_sentences
+from judging.contamination.in_words import contamination_grid, contamination_sentences
 from judging.scores import svg
 from judging.scores.figures import PASS_RATES
 from judging.scores.page_content import (
@@ -109,7 +109,7 @@ def contamination_section(tables: ScoreTables, task: str) -> ContaminationSectio
         )
     cues = tables.ledger.where(is_cue=True).distinct("judge")
     sentences = [f"{sentence}." for sentence in contamination_sentences(rows, cues)]
-    return ContaminationSection(TASK_NAMES[task], sentences, contamination_grids(rows), counts)
+    return ContaminationSection(TASK_NAMES[task], sentences, contamination_grid(rows), counts)
 
 
 def published_section(tables: ScoreTables) -> PublishedSection | None:

@@ -233,8 +233,8 @@ class ContaminationSection:
     """The task's name for readers, the heading."""
     sentences: Sequence[str]
     """The rate, and corrected figures, one text each."""
-    grids: Sequence[Grid]
-    """The figures by judge and agent; none where nothing could be estimated."""
+    grid: Grid | None
+    """The figures by judge and agent; None where nothing could be estimated."""
     counts: str
     """How many answers have traces, and how many seem foreign; "" of a known rate."""
 

@@ -169,6 +169,8 @@ class Scores:
             for name, table in self.tables.by_name().items():
                 table.write_csv(made / f"{name}.csv")
             values = {name: {} if value is None else value for name, value in as_json(self.tables).items()}
+            if not self.tables.contamination:  # only where it was asked for
+                del values["contamination"]
             form = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
             (made / SCORES_FILE).write_bytes(orjson.dumps(values, option=form))
             to_draw = figures(self.tables, self._cues())

@@ -81,22 +81,38 @@ def test_probabilities_give_the_line_of_least_squares(verdicts: pd.DataFrame) ->
 
 def test_the_uncertainty_of_the_rate_makes_intervals_wider(verdicts: pd.DataFrame) -> None:
     right, cells, drawn_from = _parts(verdicts)
+    is_human = cells[0]
     chance = np.random.default_rng(8)
-    foreign = np.where(cells[0], chance.beta(0.5, 1, len(verdicts)), 0.0)
+    is_foreign = verdicts["is_foreign"].to_numpy()
+    share = np.where(is_foreign, chance.beta(4, 2, len(verdicts)), chance.beta(2, 4, len(verdicts)))
+    foreign = np.where(is_human, share, 0.0)
+    lower = np.where(is_human, 0.6 * foreign, 0.0)
+    higher = np.where(is_human, 0.1 + 0.9 * foreign, 0.0)
     sure = _by_traces(verdicts, foreign)[0]
-    rates = np.array(
-        [foreign, foreign / 3, np.cbrt(foreign), foreign / 2, np.sqrt(foreign), foreign / 1.5, foreign**0.7]
-    )
-    unsure = by_traces(right, cells, drawn_from, rates)[0]
-    lines = [np.polyfit(rate[cells[0]], right[cells[0]], 1)[1] for rate in rates]
-    assert unsure.at_ends[:2] == pytest.approx(lines[1:3])
-    moved = lines[3:5]
-    assert unsure.p_human.value == sure.p_human.value
-    down = max(0.0, sure.p_human.value - min(moved))
-    up = max(0.0, max(moved) - sure.p_human.value)
-    low = sure.p_human.value - np.hypot(sure.p_human.value - sure.p_human.low, down)
-    high = sure.p_human.value + np.hypot(sure.p_human.high - sure.p_human.value, up)
-    assert (unsure.p_human.low, unsure.p_human.high) == pytest.approx((low, high))
+    unsure = by_traces(right, cells, drawn_from, np.array([foreign, lower, higher, lower, higher, foreign, foreign]))[0]
+    lines = [np.polyfit(rate[is_human], right[is_human], 1)[1] for rate in (foreign, lower, higher)]
+    assert unsure.at_ends[:2] == pytest.approx(lines[1:])
+    assert unsure.p_human.value == sure.p_human.value == pytest.approx(lines[0])
+    assert unsure.within == sure.within
+    up = max(lines) - lines[0]
+    high = lines[0] + np.hypot(sure.p_human.high - lines[0], up)
+    assert min(lines) == pytest.approx(lines[0])
+    assert unsure.p_human.low == sure.p_human.low
+    assert sure.p_human.high < unsure.p_human.high < high  # the line's own error is in the interval before
+
+
+def test_where_verdicts_do_not_depend_on_marks_intervals_hardly_grow(verdicts: pd.DataFrame) -> None:
+    """The line's slope is error alone, which the interval has already."""
+    right, cells, drawn_from = _parts(verdicts)
+    ratios = []
+    for seed in range(40):
+        foreign = np.where(cells[0], np.random.default_rng(seed).beta(0.5, 1, len(verdicts)), 0.0)
+        higher = np.where(cells[0], 0.3 + 0.7 * foreign, 0.0)
+        sure = _by_traces(verdicts, foreign)[0].p_human
+        unsure = by_traces(right, cells, drawn_from, np.array([foreign, *[higher] * 6]))[0].p_human
+        ratios.append((unsure.high - unsure.low) / (sure.high - sure.low))
+    assert min(ratios) >= 1
+    assert np.median(ratios) == 1
 
 
 def test_a_known_rate_gives_the_closed_form(verdicts: pd.DataFrame) -> None:

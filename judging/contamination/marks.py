@@ -7,7 +7,7 @@ stands on own answers and on foreign ones is estimated (:mod:`judging.contaminat
 
 - ``inserted``: half of the text or more came by paste or drop, or by nothing that the page saw. Autofill, spelling
   correction, an input method and dictation do not count.
-- ``away``: the page was hidden or without focus for three seconds or more.
+- ``away``: the page was hidden, or another window had the keyboard, for three seconds or more.
 - ``smooth``: the text was typed faster than people type, or in 60 keystrokes or more without a single deletion. People
   type 4 characters a second, hardly anybody more than 10, and delete with 1 keystroke in 16 (Dhakal, Feit, Kristensson,
   Oulasvirta 2018, Observations on Typing from 136 Million Keystrokes). An inserted text was not typed: there the mark
@@ -39,7 +39,7 @@ MOST_NAMED = 20
 # Each mark with the share of foreign answers that have it, at least. Without such a share any rate would fit.
 MARKS = {"inserted": 0.3, "away": 0.3, "smooth": 0.0, "failed_check": 0.0}
 NUMBERS = ("characters", "pasted_characters", "dropped_characters", "keys", "deletions", "hidden_ms")
-LATER = ("unexplained_characters", "characters_per_s")  # may be null or missing
+LATER = ("unexplained_characters", "unfocused_ms", "characters_per_s")  # may be null or missing
 
 
 class AnswerKey(NamedTuple):
@@ -141,7 +141,20 @@ def _answers_of(record: Mapping[str, Any], path: Path, problems: list[Problem]) 
         person = messages[said[0]]["agent"] if said else ""
         if person.startswith(PERSON):
             traces = [_read(of_messages[at], f"{where}, message {at}", path, problems) for at in said]
-            yield MarkedAnswer(key._replace(speaker=speaker), person, marks_of(traces, raw))
+            checks = _checks_of_speaker(raw, said, person.removeprefix(PERSON))
+            yield MarkedAnswer(key._replace(speaker=speaker), person, marks_of(traces, checks))
+
+
+def _checks_of_speaker(raw: Mapping[str, Any], said: Sequence[int], code: str) -> dict[str, Any]:
+    """The checks of a person in a conversation as an answer has them: ``raw`` has those of messages by position, and
+    those of persons by code. ``said`` are the positions of the person's messages."""
+    of_messages = raw.get("checks") or []
+    flags = [of_messages[at]["copied_instruction"] for at in said if at < len(of_messages) and of_messages[at]]
+    known = [flag for flag in flags if flag is not None]
+    return {
+        "checks": {"copied_instruction": any(known) if known else None},
+        "person_checks": (raw.get("person_checks") or {}).get(code),
+    }
 
 
 def _read(traces: Any, where: str, path: Path, problems: list[Problem]) -> Mapping[str, float] | None:
@@ -174,7 +187,7 @@ def marks_of(traces: Sequence[Mapping[str, Any] | None], raw: Mapping[str, Any])
     other = ("pasted_characters", "dropped_characters", "unexplained_characters")
     inserted = sum(text[name] for text in texts for name in other)
     is_inserted = inserted >= HALF * characters
-    is_away = sum(text["hidden_ms"] for text in texts) >= AWAY_MS
+    is_away = sum(max(text["hidden_ms"], text.get("unfocused_ms") or 0) for text in texts) >= AWAY_MS
     keys = sum(text["keys"] for text in texts)
     smooth = None
     if keys >= LEAST_KEYS and not is_inserted:

@@ -18,11 +18,13 @@ TYPED = {
     "first_key_ms": 900,
     "typing_ms": 8000,
     "hidden_ms": 0,
+    "unfocused_ms": 0,
     "characters": 36,
     "pasted_characters": 0,
     "dropped_characters": 0,
     "autofilled_characters": 0,
     "composed_characters": 0,
+    "other_characters": 0,
     "unexplained_characters": 0,
     "characters_per_s": 4.5,
     "key_times": [],
@@ -37,6 +39,9 @@ CASES: list[tuple[dict[str, Any], tuple[float | None, ...]]] = [
     ({"composed_characters": 36, "keys": 0}, (0, 0, None)),
     ({"hidden_ms": 3000}, (0, 1, 0)),
     ({"hidden_ms": 2999}, (0, 0, 0)),
+    ({"hidden_ms": 1000, "unfocused_ms": 3500}, (0, 1, 0)),
+    ({"hidden_ms": 1500, "unfocused_ms": 2500}, (0, 0, 0)),
+    ({"other_characters": 36, "keys": 0}, (0, 0, None)),
     ({"characters_per_s": 10.5}, (0, 0, 1)),
     ({"characters_per_s": None}, (0, 0, 0)),
     ({"keys": 59, "deletions": 0}, (0, 0, 0)),
@@ -90,17 +95,27 @@ def test_answers_with_and_without_traces_are_counted_by_person(tmp_path: Path) -
     assert len(counts.least) == len(MARKS)
 
 
-def test_a_conversation_has_the_marks_of_each_person_in_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("copied", "right", "expected"),
+    [(False, 2, 0), (True, 2, 1), (False, 0, 1), (None, 2, 0), (None, None, None)],
+)
+def test_a_conversation_has_the_marks_of_each_person_in_it(
+    tmp_path: Path, copied: bool | None, right: int | None, expected: float | None
+) -> None:
     folder = Folder(tmp_path)
     row = folder.ask("conversation", "talk", topic="music", exchanges=2)
     pasted = {**TYPED, "pasted_characters": 36, "keys": 0}
     lines = [{**LINES[0], "agent": "human:01"}, LINES[1], {**LINES[0], "turn": 2, "agent": "human:01"}]
     answer = {"messages": lines, "ended_early": False, "withdrawn": [], "pseudo": []}
-    raw = {"traces": [TYPED, None, pasted]}
+    raw: dict[str, Any] = {"traces": [TYPED, None, pasted]}
+    if right is not None:
+        of_message = {"copied_instruction": copied, "twice_of": None}
+        raw["checks"] = [{**of_message, "copied_instruction": copied and False}, None, of_message]
+        raw["person_checks"] = {"01": {"questions_right": right, "questions": 2, "copied": int(copied or 0)}}
     folder.record("human:01~talker", row, answer, kind="human", raw=raw)
     [found] = read_marks([folder.write()])
     assert found.key == AnswerKey("conversation", "human:01~talker", "talk", 0, "A")
-    assert (found.person, found.marks) == ("human:01", (1, 0, None, None))  # half of both messages' characters
+    assert (found.person, found.marks) == ("human:01", (1, 0, None, expected))  # half of both messages' characters
 
 
 def test_wrong_traces_are_refused_all_at_once(tmp_path: Path) -> None:

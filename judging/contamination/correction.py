@@ -29,6 +29,7 @@ from judging.statistics.jackknife import CONFIDENCE, Cells, Clusters, Codes, Flo
 from judging.statistics.measures import DETECTABILITY
 from judging.statistics.tables import NO_FIGURE, Estimate
 
+NARROWEST = 0.8  # an interval is at least this part of that without the rate's uncertainty
 FLAT = 1e-9  # a smaller variance of pi is none
 WITHIN = 2 * CONFIDENCE - 1  # by whose interval an agent passes
 
@@ -118,18 +119,23 @@ def by_known_rate(
     return rows
 
 
-def _shifts(weights: Floats, right: Floats, clusters: Clusters, foreign: Floats, at_ends: Floats) -> list[float]:
-    """How far p(H|H) moves from its value with ``foreign`` to those with ``at_ends`` [ends, verdicts].
+def _shifts(
+    weights: Floats, right: Floats, clusters: Clusters, foreign: Floats, at_ends: Floats
+) -> list[tuple[float, float]]:
+    """How far p(H|H) moves from its value with ``foreign`` to those with ``at_ends`` [ends, verdicts], by verdicts with
+    ``weights`` above 0: the way, and the square that it adds to an interval.
 
-    The slope of the line is known with an error, and so p(H|H) would seem to move where verdicts do not depend on marks
-    at all. The interval of the line has that error already. So its variance is taken out of the square."""
+    The slope of the line is known with an error. So p(H|H) seems to move where verdicts do not depend on marks at all.
+    The interval of the line has that error already, and so its variance is taken out of the square of the way. The rest
+    may be below 0: cut at 0 it would be too large on average."""
+    is_used = weights > 0
+    used = clusters.where(is_used)
     number = len(at_ends)
-    first = _terms(np.tile(weights, (number, 1)), right, foreign)
-    both = np.concatenate([first, _terms(first[0], right, at_ends)])
-    moved = jackknife(both, lambda sums: own_rate(sums[5:]) - own_rate(sums[:5]), clusters)
+    first = _terms(np.tile(weights[is_used], (number, 1)), right[is_used], foreign[is_used])
+    both = np.concatenate([first, _terms(first[0], right[is_used], at_ends[:, is_used])])
+    moved = jackknife(both, lambda sums: own_rate(sums[5:]) - own_rate(sums[:5]), used)
     error, _ = moved.deviation(np.arange(number)[:, None], np.ones(1))
-    size = np.sqrt(np.maximum(moved.value**2 - error**2, 0))
-    return [float(shift) for shift in np.sign(moved.value) * size]
+    return list(zip(moved.value.tolist(), (moved.value**2 - error**2).tolist(), strict=True))
 
 
 def own_rate(sums: Floats) -> Floats:
@@ -169,7 +175,7 @@ def _joined(
     cells: Codes,
     weights: Floats,
     is_corrected: bool,
-    shifts: Sequence[float],
+    shifts: Sequence[tuple[float, float]],
     confidence: float = CONFIDENCE,
 ) -> Estimate:
     """A figure with its interval: what verdicts leave open, and what the rate does, by ``shifts`` of p(H|H)."""
@@ -178,10 +184,12 @@ def _joined(
         low, high = _of_line(result, cells, weights, value, confidence)
     else:
         low, high = map(float, result.interval(cells, weights, confidence))
-    down = float(weights[0]) * max(0.0, -min(shifts))
-    up = float(weights[0]) * max(0.0, *shifts)
-    least = max(0.0, value - math.hypot(value - low, down))
-    return Estimate(value, least, min(1.0, value + math.hypot(high - value, up)))
+    ends = []
+    for distance, side in ((value - low, -1), (high - value, 1)):
+        added = max((square for way, square in shifts if way * side > 0), default=0.0)
+        reach = math.sqrt(max(distance**2 + float(weights[0]) ** 2 * added, (NARROWEST * distance) ** 2))
+        ends.append(min(1.0, max(0.0, value + side * reach)))
+    return Estimate(value, *ends)
 
 
 def _of_line(result: Jackknife, cells: Codes, weights: Floats, value: float, confidence: float) -> tuple[float, float]:

@@ -101,7 +101,7 @@ def test_the_uncertainty_of_the_rate_makes_intervals_wider(verdicts: pd.DataFram
     assert sure.p_human.high < unsure.p_human.high < high  # the line's own error is in the interval before
 
 
-def test_where_verdicts_do_not_depend_on_marks_intervals_hardly_grow(verdicts: pd.DataFrame) -> None:
+def test_where_verdicts_do_not_depend_on_marks_intervals_stay_on_average(verdicts: pd.DataFrame) -> None:
     """The line's slope is error alone, which the interval has already."""
     right, cells, drawn_from = _parts(verdicts)
     ratios = []
@@ -111,8 +111,8 @@ def test_where_verdicts_do_not_depend_on_marks_intervals_hardly_grow(verdicts: p
         sure = _by_traces(verdicts, foreign)[0].p_human
         unsure = by_traces(right, cells, drawn_from, np.array([foreign, *[higher] * 6]))[0].p_human
         ratios.append((unsure.high - unsure.low) / (sure.high - sure.low))
-    assert min(ratios) >= 1
-    assert np.median(ratios) == 1
+    assert np.mean(ratios) == pytest.approx(1, abs=0.02)
+    assert 0.8 <= min(ratios) < 1 < max(ratios)
 
 
 def test_a_known_rate_gives_the_closed_form(verdicts: pd.DataFrame) -> None:

@@ -189,7 +189,7 @@ def _joined(
         added = max((square for way, square in shifts if way * side > 0), default=0.0)
         reach = math.sqrt(max(distance**2 + float(weights[0]) ** 2 * added, (NARROWEST * distance) ** 2))
         ends.append(min(1.0, max(0.0, value + side * reach)))
-    return Estimate(value, *ends)
+    return Estimate(value, ends[0], ends[1])
 
 
 def _of_line(result: Jackknife, cells: Codes, weights: Floats, value: float, confidence: float) -> tuple[float, float]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import simulate_contamination as script
 
+from judging.contamination.latent_classes import Counts
 from judging.contamination.marks import MARKS
 from judging.contamination.rate import Rate
 from judging.statistics.tables import Estimate
@@ -43,7 +44,7 @@ def test_shares_of_few_studies_hold_and_narrow_intervals_are_noticed(monkeypatch
     assert without == 0
     whole = script.estimate_rate
 
-    def narrow(*counts: script.Counts) -> Rate:
+    def narrow(*counts: Counts) -> Rate:
         found = whole(*counts)
         end = found.estimate
         ends = Estimate(end.value, (7 * end.value + end.low) / 8, (7 * end.value + end.high) / 8)
@@ -61,7 +62,7 @@ def test_at_rate_zero_alarms_are_counted(monkeypatch: pytest.MonkeyPatch) -> Non
     assert abs(means[2]) <= 4 * means[3]
     whole = script.estimate_rate
 
-    def alarmed(*counts: script.Counts) -> Rate:
+    def alarmed(*counts: Counts) -> Rate:
         found = whole(*counts)
         return replace(found, estimate=replace(found.estimate, low=0.001))
 

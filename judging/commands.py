@@ -219,6 +219,7 @@ def register(commands: Commands) -> None:
     )
     add(
         "--contamination",
+        type=_contamination,
         metavar="RUN|RATE",
         help="also correct the scores for answers that participants did not write themselves. RUN is the export of a "
         "study with traces, from which the rate is estimated. RATE is a known rate: 0.1, or 0.05-0.2 for its bounds",
@@ -284,6 +285,14 @@ def _people(text: str) -> Path:
     if colon and name != "humans":
         raise argparse.ArgumentTypeError(f"must be RUN or RUN:humans, not {text!r}")
     return Path(folder if colon else text)
+
+
+def _contamination(text: str) -> Path | tuple[float, float]:
+    """A known rate by its bounds, or the path of a run folder."""
+    from judging.contamination.asked import bounds_of
+
+    bounds = bounds_of(text)
+    return path(text) if bounds is None else bounds
 
 
 def _bounds(text: str) -> float:

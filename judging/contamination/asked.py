@@ -49,7 +49,7 @@ def read_asked(
         if laboratory or pasted_like is not None:
             raise InputError("anchor and pasted_like correct for contamination: give contamination, too")
         return None
-    bounds = _bounds(contamination)
+    bounds = bounds_of(contamination)
     if bounds is None:
         if pasted_like is not None:
             raise InputError("pasted_like goes with a known rate; traces say themselves how foreign answers are judged")
@@ -58,11 +58,12 @@ def read_asked(
         raise InputError("anchor goes with answers with traces; a known rate needs none")
     low, high = bounds
     if not (0 <= low <= high < 1) or math.isnan(high):
-        raise InputError(f"contamination: a rate is from 0 to below 1, its lower bound first, not {contamination!r}")
+        given = f"{low:g}" if low == high else f"{low:g}-{high:g}"
+        raise InputError(f"contamination: a rate is from 0 to below 1, its lower bound first, not {given}")
     return KnownRate(low, high, pasted_like)
 
 
-def _bounds(contamination: Contaminated) -> tuple[float, float] | None:
+def bounds_of(contamination: Contaminated) -> tuple[float, float] | None:
     """The bounds of a known rate; None for a folder."""
     if isinstance(contamination, tuple):
         low, high = contamination

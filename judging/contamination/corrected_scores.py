@@ -141,6 +141,10 @@ def contamination(
     InputError for traces of other answers than those judged, and for agents that were not judged."""
     is_plain = (verdicts["sample"] == 0) & ~verdicts["catch"] & verdicts["repeat_of"].isna()
     single = verdicts[is_plain & verdicts["beside_truth"].isna()]
+    if single.empty:
+        raise InputError(
+            "contamination: all verdicts are on pairs of conversations, whose pass rates are not corrected"
+        )
     by_task: dict[str, _OfTask] = {}
     answer_of: dict[str, AnswerKey] = {}
     if isinstance(asked, Traced):

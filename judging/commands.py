@@ -233,6 +233,28 @@ def register(commands: Commands) -> None:
         help="how rates are corrected before d' is computed, because d' of a rate of 0 or 1 is infinite: log-linear "
         "changes every rate (default); 1/2N changes only rates of 0 and 1, as the package metadpy does",
     )
+    add(
+        "--contamination",
+        type=_contamination,
+        metavar="RUN|RATE",
+        help="also correct the scores for answers that participants did not write themselves. RUN is the export of a "
+        "study with traces, from which the rate is estimated. RATE is a known rate: 0.1, or 0.05-0.2 for its bounds",
+    )
+    add(
+        "--anchor",
+        action="append",
+        default=[],
+        type=path,
+        metavar="RUN",
+        help="with --contamination RUN: a run folder with answers that people wrote under supervision, with traces; "
+        "may be repeated",
+    )
+    add(
+        "--pasted-like",
+        metavar="A,B",
+        help="with --contamination RATE: the agents whose answers are judged as answers from elsewhere are (default: "
+        "all agents)",
+    )
     add("--force", action="store_true", help="replace the scores that are at --out")
 
     summary = "compare the judges and agents of several studies on one scale, with a statistical model of all verdicts"
@@ -279,6 +301,14 @@ def _people(text: str) -> Path:
     if colon and name != "humans":
         raise argparse.ArgumentTypeError(f"must be RUN or RUN:humans, not {text!r}")
     return Path(folder if colon else text)
+
+
+def _contamination(text: str) -> Path | tuple[float, float]:
+    """A known rate by its bounds, or the path of a run folder."""
+    from judging.contamination.asked import bounds_of
+
+    bounds = bounds_of(text)
+    return path(text) if bounds is None else bounds
 
 
 def _bounds(text: str) -> float:

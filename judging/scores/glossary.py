@@ -89,6 +89,11 @@ def words_of_details(tables: ScoreTables) -> dict[str, str]:
             "by how many standard deviations an agent's answers have more of a property than people's, as drawn and in "
             "the version"
         )
+    if tables.contamination:
+        words["foreign"] = (
+            "not written by the participant in the field: pasted, dropped or copied from elsewhere, from a language "
+            "model or not"
+        )
     if tables.rankings:
         words["margin, confidence"] = "how sure a classifier is by its own measure, and how sure a judge said it is"
         words["AUC"] = (

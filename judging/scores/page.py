@@ -10,6 +10,7 @@ from judging.scores.figures import CAPTION_TASK, CAPTIONS, OVERVIEW, figure_of, 
 from judging.scores.glossary import words_of_details, words_of_result
 from judging.scores.other_sections import (
     by_column,
+    contamination_section,
     headings,
     of_people_alone,
     others,
@@ -116,6 +117,7 @@ def page(
         populations=[
             population_section(tables, task, differences[task]) for task in tables.populations.distinct("task")
         ],
+        contamination=[contamination_section(tables, task) for task in tables.contamination.distinct("task")],
         published=published_section(tables),
         columns=columns,
         others=others(tables),
@@ -165,6 +167,8 @@ def _links(tables: ScoreTables) -> list[tuple[str, str]]:
         links.append(("#pairs", "Pairs"))
     if tables.populations:
         links.append(("#populations", "Populations"))
+    if tables.contamination:
+        links.append(("#contamination", "Is the human human?"))
     if tables.published:
         links.append(("#published", "The paper's figures"))
     links += [(f"#by-{column}", f"By {column}") for column in sorted(tables.by.distinct("column"))]

@@ -250,6 +250,20 @@ class TellSection:
 
 
 @dataclass(frozen=True, slots=True)
+class ContaminationSection:
+    """Whether participants wrote their answers themselves, task by task."""
+
+    name: str
+    """The task's name for readers, the heading."""
+    sentences: Sequence[str]
+    """The rate, and corrected figures, one text each."""
+    grid: Grid | None
+    """The figures by judge and agent; None where nothing could be estimated."""
+    counts: str
+    """How many answers have traces, and how many seem foreign; "" of a known rate."""
+
+
+@dataclass(frozen=True, slots=True)
 class ScorePage:
     """What the page of scores shows, in its order."""
 
@@ -283,6 +297,8 @@ class ScorePage:
     """None where no pairs of conversations were judged."""
     populations: Sequence[PopulationSection]
     """A section for each task whose answers were compared as populations."""
+    contamination: Sequence[ContaminationSection]
+    """A section for each task whose scores were corrected for foreign answers."""
     published: PublishedSection | None
     """None where no paper was asked for."""
     columns: Sequence[ColumnSection]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from judging.contamination.corrected_scores import Contamination
 from judging.scores.conclusions import Conclusion
 from judging.scores.papers.published import PublishedFigure
 from judging.scores.papers.significance import Agreement
@@ -132,6 +133,8 @@ class ScoreTables:
     """The figures that a paper printed, beside ours."""
     populations: Table[Population] = EMPTY
     """How the distribution of an agent's answers compares with people's."""
+    contamination: Table[Contamination] = EMPTY
+    """Figures corrected for answers that participants did not write; empty where that was not asked for."""
     methods: str = ""
     """A paragraph for a section on methods."""
     dprime_correction: Correction = LOG_LINEAR

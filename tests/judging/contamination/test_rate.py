@@ -1,0 +1,125 @@
+"""The contamination rate beside closed forms, recounts and distributions of scipy."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from judging.contamination.latent_classes import Counts, Floats
+from judging.contamination.rate import estimate_rate, least_ratio_at_zero
+
+PERSONS = 40
+
+
+def _patterns(marks: int) -> Floats:
+    return np.array(list(product((0.0, 1.0), repeat=marks)))
+
+
+def _shares(patterns: Floats, probability: Floats) -> Floats:
+    """The share of each pattern, with independent marks."""
+    return np.asarray(np.where(patterns == 1, probability, 1 - probability).prod(axis=1))
+
+
+def _counts(rate: float, own: Floats, foreign: Floats, *, laboratory: float = 0, least: float = 0.0) -> Counts:
+    """Exactly the expected numbers of answers, the same of each person; ``laboratory`` answers of each of 10 people."""
+    patterns = _patterns(len(own))
+    of_own = _shares(patterns, own)
+    field = (1 - rate) * of_own + rate * _shares(patterns, foreign)
+    in_laboratory = np.tile(laboratory * of_own, (10 if laboratory else 0, 1))
+    return Counts(patterns, np.tile(30 * field, (PERSONS, 1)), in_laboratory, np.full(len(own), least))
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.3])
+def test_three_marks_find_the_rate_without_a_laboratory(rate: float) -> None:
+    own = np.array([0.05, 0.1, 0.1])
+    foreign = np.array([0.8, 0.7, 0.6])
+    found = estimate_rate(_counts(rate, own, foreign))
+    assert found.estimate.value == pytest.approx(rate, abs=1e-3)
+    assert found.own == pytest.approx(own, abs=2e-3)
+    assert found.foreign == pytest.approx(foreign, abs=5e-3)
+    assert found.estimate.low < found.narrow.low < rate < found.narrow.high < found.estimate.high
+    both = np.stack([(1 - rate) * _shares(_patterns(3), own), rate * _shares(_patterns(3), foreign)])
+    assert found.posterior[0] == pytest.approx(both[1] / both.sum(axis=0), abs=0.01)
+
+
+def test_two_marks_and_a_large_laboratory_give_the_closed_form() -> None:
+    """With f known, (m1 - f1) and (m2 - f2) are c d1 and c d2, and the share of both marks gives c d1 d2."""
+    own = np.array([0.05, 0.1])
+    chance = np.random.default_rng(4)
+    expected = _counts(0.2, own, np.array([0.8, 0.7]), laboratory=1e6)
+    field = np.array([chance.multinomial(30, person / 30) for person in expected.field], dtype=np.float64)
+    found = estimate_rate(Counts(expected.patterns, field, expected.laboratory, expected.least))
+    share = field.sum(axis=0) / field.sum()
+    first, second = share @ expected.patterns - own
+    both = share[-1] - own.prod() - own[0] * second - own[1] * first
+    assert found.estimate.value == pytest.approx(first * second / both, abs=2e-3)
+
+
+def test_independent_marks_are_no_contamination() -> None:
+    found = estimate_rate(_counts(0.0, np.array([0.1, 0.2, 0.1]), np.array([0.8, 0.7, 0.6]), least=0.3))
+    assert not found.is_contaminated
+    assert found.estimate.value == pytest.approx(0, abs=0.005)
+    assert found.estimate.high > found.estimate.value
+
+
+def test_a_person_with_two_marks_on_all_answers_is_no_evidence() -> None:
+    counts = _counts(0.0, np.array([0.05, 0.1, 0.1]), np.array([0.8, 0.7, 0.6]), least=0.3)
+    field = counts.field.copy()
+    field[0] = 0
+    field[0, 6] = 30  # the first two marks
+    alone = estimate_rate(Counts(counts.patterns, field, counts.laboratory, counts.least))
+    assert not alone.is_contaminated
+    field = counts.field.copy()
+    field[:15] *= 28 / 30
+    field[:15, 6] += 2  # as many answers, of fifteen people
+    spread = estimate_rate(Counts(counts.patterns, field, counts.laboratory, counts.least))
+    assert spread.is_contaminated
+
+
+def test_marks_that_are_not_known_say_nothing() -> None:
+    own = np.array([0.05, 0.1, 0.1])
+    foreign = np.array([0.8, 0.7, 0.6])
+    counts = _counts(0.2, own, foreign)
+    unknown = np.column_stack([counts.patterns, np.full(len(counts.patterns), np.nan)])
+    with_unknown = Counts(unknown, counts.field, np.zeros((0, 8)), np.zeros(4))
+    first = estimate_rate(counts)
+    second = estimate_rate(with_unknown)
+    assert second.estimate == first.estimate
+    assert np.isnan(second.own[3])
+
+
+def test_order_of_persons_and_patterns_does_not_matter() -> None:
+    counts = _counts(0.2, np.array([0.05, 0.1, 0.1]), np.array([0.8, 0.7, 0.6]))
+    field = np.random.default_rng(1).poisson(counts.field).astype(np.float64)
+    first = estimate_rate(Counts(counts.patterns, field, counts.laboratory, counts.least))
+    turned = Counts(counts.patterns[::-1], field[::-1, ::-1], counts.laboratory, counts.least)
+    second = estimate_rate(turned)
+    assert second.rates == pytest.approx(first.rates, abs=1e-6)
+    assert second.posterior[:, ::-1] == pytest.approx(first.posterior, abs=1e-5)
+
+
+def test_without_two_marks_or_ten_people_nothing_is_estimated() -> None:
+    own = np.array([0.05, 0.1, 0.1])
+    counts = _counts(0.2, own, np.array([0.8, 0.7, 0.6]))
+    few = estimate_rate(Counts(counts.patterns, counts.field[:9], counts.laboratory, counts.least))
+    assert "fewer than 10 participants" in few.why
+    single = estimate_rate(_counts(0.2, own[:1], np.array([0.8])))
+    assert "two marks" in single.why
+    assert np.isnan([single.estimate.value, single.estimate.low, few.estimate.value]).all()
+    assert not single.is_contaminated
+
+
+def test_marks_that_do_not_separate_give_no_figure() -> None:
+    """Without the assumption that foreign answers have them, two independent marks allow for any rate."""
+    found = estimate_rate(_counts(0.0, np.array([0.4, 0.4]), np.array([0.4, 0.4])))
+    assert "any rate" in found.why
+
+
+def test_the_threshold_at_zero_is_that_of_a_mixture_of_distributions() -> None:
+    assert least_ratio_at_zero(2, False) == pytest.approx(chi2.isf(0.1, 1))  # one interaction: half of chi-squared
+    threshold = least_ratio_at_zero(3, False)
+    heads = [3 / 8, 3 / 8, 1 / 8]
+    tail = sum(weight * chi2.sf(threshold, m) for m, weight in enumerate(heads, start=1))
+    assert tail == pytest.approx(0.05)
+    assert least_ratio_at_zero(3, True) > threshold

@@ -74,6 +74,9 @@ class JudgeResult(CardPart):
     """What more would decide, in words; "" where it is decided."""
     detectability: Figure
     """The mean of p(H|H) and p(M|M), 0.5 is chance, with its 95 % interval."""
+    corrected: Figure | None
+    """The same, corrected for answers that participants did not write; null where the pool has no traces, or they do
+    not tell enough."""
     p_human: float | None
     """The share of participants' answers that it took for a person's."""
     p_machine: float | None
@@ -221,6 +224,19 @@ class AgentResult(CardPart):
     """Its results, in the order of the tasks."""
 
 
+class PoolContamination(CardPart):
+    """How many of the participants' answers they did not write, by the traces of how they were written."""
+
+    rate: Figure
+    """The share of answers, 0 to 1, with its 95 % interval; null where it cannot be estimated."""
+    answers: int
+    """How many answers have traces."""
+    persons: int
+    """How many participants gave these."""
+    why: str
+    """Why the rate cannot be estimated; "" where it is."""
+
+
 class PoolUsed(CardPart):
     """A pool that the card stands on."""
 
@@ -242,6 +258,8 @@ class PoolUsed(CardPart):
     """How many answers the card's run has of them."""
     sha256: str
     """The checksum of the file that was read."""
+    contamination: PoolContamination | None
+    """The contamination of the answers; null where the pool has no traces: then nobody knows."""
     verified: bool
     """Whether the manifest names this checksum; if not, nobody has verified that it is the published file."""
 

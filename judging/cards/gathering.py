@@ -31,6 +31,7 @@ from judging.cards.card import (
     TaskResult,
     Usage,
 )
+from judging.cards.own_answers import contamination, corrected
 from judging.cards.papers_agents import published_agents
 from judging.cards.pool import Pool, PoolAnswers, checksum
 from judging.cards.steps import (
@@ -90,10 +91,12 @@ def gather(
     people = Run(folder / PEOPLE)
     described = run.meta["agents"]
     agents = []
+    scores = []
     bounds = BOUNDS
     for name, by_task in tested.items():
         scored = NOT_SCORED if name in unjudged else _read_scores(folder / name)
         bounds = scored.scores.get("bounds", bounds)
+        scores.append(scored.scores)
         results = [
             _task_result(run, people, name, in_run, task, pools[task][0].name, scored, price_token)
             for task, in_run in by_task.items()
@@ -107,7 +110,7 @@ def gather(
         created=str(run.meta["created"]),
         bounds=bounds,
         agents=agents,
-        pools=[_pool_used(people, task, pool, answers) for task, (pool, answers) in pools.items()],
+        pools=[_pool_used(people, task, pool, answers, scores) for task, (pool, answers) in pools.items()],
         left_out=list(left_out),
         published=[agent for task in pools for agent in published_agents(task)],
         calibration=_calibrations(folder, pools),
@@ -165,6 +168,7 @@ def _task_result(
                 why=conclusion["why"],
                 more=conclusion["more"],
                 detectability=Figure.of(_estimate(row, "detectability")),
+                corrected=corrected(scores, agent, task, conclusion["judge"]),
                 p_human=row["p_human"],
                 p_machine=row["p_machine"],
                 of_people=row["human_human"] + row["human_machine"],
@@ -364,7 +368,9 @@ def thumbnails(folder: Path, card: Card) -> dict[tuple[Asked, str], str]:
     return found
 
 
-def _pool_used(people: Run, task: Asked, pool: Pool, answers: PoolAnswers) -> PoolUsed:
+def _pool_used(
+    people: Run, task: Asked, pool: Pool, answers: PoolAnswers, scores: Sequence[Mapping[str, Any]]
+) -> PoolUsed:
     number = 0
     names = set()
     for record in people.latest("humans"):
@@ -383,6 +389,7 @@ def _pool_used(people: Run, task: Asked, pool: Pool, answers: PoolAnswers) -> Po
         names=len(names),
         answers=number,
         sha256=checksum(pool.folder / answers.file),
+        contamination=contamination(scores, task),
         verified=bool(answers.sha256),
     )
 

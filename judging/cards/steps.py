@@ -19,6 +19,7 @@ import orjson
 from agents.errors import InputError, Problem
 from agents.stimuli import SHORT, Asked
 from judging.cards.pool import MANIFEST, Pool, PoolAnswers, checksum
+from judging.contamination.marks import read_marks
 from judging.tells.registry import TRANSFORMATIONS, in_order
 from serving.exchange.importing.form_files import load_form
 from serving.exchange.importing.reading import read_source
@@ -128,6 +129,7 @@ def _made_of(choices: CardChoices) -> dict[str, Any]:
         "answers of participants": {
             task: checksum(pool.folder / answers.file) for task, (pool, answers) in choices.pools.items()
         },
+        "traces": {task: answers.traces for task, (_, answers) in choices.pools.items() if answers.traces},
         "stimuli": {
             task: checksum(pool.folder / answers.stimuli)
             for task, (pool, answers) in choices.pools.items()
@@ -166,6 +168,11 @@ def set_rows(folder: Path, pools: Mapping[Asked, tuple[Pool, PoolAnswers]]) -> l
         except InputError as error:  # before a model has answered for hours
             problems += error.problems or [Problem(str(pool.folder / answers.file), None, None, str(error))]
             source = None
+        try:
+            if answers.traces:
+                read_marks([pool.folder / answers.traces])
+        except InputError as error:
+            problems += error.problems or [Problem(str(pool.folder / answers.traces), None, None, str(error))]
         try:
             if answers.stimuli:
                 found = _rows_of_set(pool, answers, folder)
@@ -261,7 +268,13 @@ def agent_text(folder: Path, choices: CardChoices, agent: str) -> str:
         tables.append(("trials", {**_drawn(choices, agent, tasks, ".."), "out": f"{TRIALS}{name}"}))
         tables.append(("judge", _judged(folder, choices, f"{TRIALS}{name}", f"{VERDICTS}{name}")))
         verdicts.append(f"{VERDICTS}{name}")
-    tables.append(("score", {"verdicts": verdicts, "out": SCORES, "force": True}))
+    scored: dict[str, Any] = {"verdicts": verdicts, "out": SCORES, "force": True}
+    for _, tasks in _groups(choices, agent):
+        for task in tasks:
+            pool, answers = choices.pools[task]
+            if answers.traces:  # of a single folder: ``chosen`` refuses two
+                scored["contamination"] = os.path.relpath(pool.folder / answers.traces, folder)
+    tables.append(("score", scored))
     return _project(f"The commands that judge the answers of {agent}.", tables)
 
 

@@ -4,7 +4,7 @@ Rules mark and never remove: the plain figures stay what they are, and no verdic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -150,8 +150,8 @@ def contamination(
     answer_of: dict[str, AnswerKey] = {}
     if isinstance(asked, Traced):
         by_task = _read_traces(asked)
-        answer_of = judged_answers(keys)
         known = {key for of_task in by_task.values() for key in of_task.pattern_of}
+        answer_of = judged_answers(keys, known)
         human = single["trial"][single["truth"] == "human"]
         if known.isdisjoint(answer_of[trial] for trial in human.unique() if trial in answer_of):
             raise InputError(
@@ -175,8 +175,11 @@ def _between(low: float, high: float) -> str:
     return "–" if np.isnan(low) else f"{Estimate(low)} to {Estimate(high)}"
 
 
-def judged_answers(keys: Iterable[tuple[str, Path]]) -> dict[str, AnswerKey]:
-    """By the name of a trial which answer it shows, from keys with the prefix of their trials' names."""
+def judged_answers(keys: Iterable[tuple[str, Path]], known: Container[AnswerKey]) -> dict[str, AnswerKey]:
+    """By the name of a trial which answer it shows, from keys with the prefix of their trials' names.
+
+    The stimulus has the name that is ``known``: that of the set from which the trials were drawn, or else its
+    ``benchmark_id``, as the stimuli of a card have names of their own."""
     answers = {}
     for prefix, path in dict.fromkeys(keys):
         for _, cells in load_table(path).rows:
@@ -184,6 +187,8 @@ def judged_answers(keys: Iterable[tuple[str, Path]]) -> dict[str, AnswerKey]:
             if "record" in cell and not cell.get("beside_agent"):
                 sample = int(cell["sample"] or 0)
                 key = AnswerKey(cell["asked"], cell["record"], cell["stimulus"], sample, cell["speaker"])
+                if key not in known:
+                    key = key._replace(stimulus=cell["benchmark_id"])
                 answers[f"{prefix}{cell['trial']}"] = key
     return answers
 

@@ -20,8 +20,10 @@ from judging.cards.page import badge, readme_rows
 from judging.cards.pool import chosen, find_pool
 from serving.cli import main
 from serving.projects import running
+from serving.runs.run import Run
 from tests.judging.cards.test_calibration import table
 from tests.judging.cards.test_pools import PLAIN, manifest
+from tests.judging.contamination.test_marks import TYPED
 
 ROOT = Path(__file__).resolve().parents[3]
 PICTURES = ROOT / "examples" / "images"
@@ -229,6 +231,53 @@ def test_tells_are_taken_away_and_the_judge_learns_anew(tmp_path: Path, monkeypa
     assert not (tmp_path / "other" / "null" / "tells").exists()
 
 
+def test_answers_that_participants_did_not_write_are_told(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    part = 'task = "caption"\nfile = "said.csv"\nstimuli = "pictures"\ntraces = "export"'
+    pool = manifest(tmp_path / "pool", PLAIN.replace('task = "word"\nfile = "words.csv"', part))
+    (pool / "pictures").mkdir()
+    rows = ["image,subject,response"]
+    for name in NAMES:
+        shutil.copy(PICTURES / name, pool / "pictures")
+        rows += [f"{name},p{person:02},A picture of a thing in the light {person}" for person in range(20)]
+    (pool / "said.csv").write_text("\n".join([*rows, ""]))
+    call = ["test", "null", "--people", "pool", "--task", "caption", "--judges", "svm", "--here", "-o", "card"]
+    assert main(call) == 2
+    assert "traces: is no run folder" in capfd.readouterr().err
+
+    # The same answers as an export of a study has them: five participants always pasted, in another window.
+    assert main(["import", "pool/said.csv", "--task", "caption", "--out", "pool/export"]) == 0
+    run = Run(pool / "export")
+    records = list(run.latest("humans"))
+    for record in records:
+        is_pasted = record["agent"] <= "human:p04"
+        pasted = {"pasted_characters": 36, "keys": 0, "characters_per_s": None, "hidden_ms": 9000}
+        record["raw"] = {"traces": {**TYPED, **(pasted if is_pasted else {})}}
+    run.write_records("humans", records)
+    assert main(call) == 0
+    card = read_card(Path("card/card.json").read_bytes(), "card.json")
+    [used] = card.pools
+    assert used.contamination is not None
+    assert (used.contamination.answers, used.contamination.persons, used.contamination.why) == (120, 20, "")
+    rate = used.contamination.rate
+    assert rate.value == pytest.approx(5 / 20, abs=0.02)
+    assert rate.low is not None
+    assert rate.high is not None
+    assert 0 < rate.low < rate.high < 0.7
+    scores = json.loads(Path("card/null/scores/scores.json").read_text())
+    [row] = [row for row in scores["contamination"] if row["judge"] == "svm" and row["agent"] == "null"]
+    [judge] = card.agents[0].tasks[0].judges
+    assert row["judged_without_traces"] == 0
+    if row["why"]:
+        assert judge.corrected is None
+    else:
+        assert judge.corrected is not None
+        assert judge.corrected.value == row["detectability_corrected"]
+    assert "did not write themselves is 0.2" in Path("card/index.html").read_text()
+
+
 def test_all_that_is_wrong_is_told_before_anything_starts(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,6 +355,7 @@ def made(**changed: Any) -> Card:
         "why": "",
         "more": "",
         "detectability": {"value": 0.5, "low": 0.46, "high": 0.54},
+        "corrected": None,
         "p_human": 0.5,
         "p_machine": 0.5,
         "of_people": 300,

@@ -42,8 +42,10 @@ from judging.statistics.tell_properties import (
     TellProperties,
     changed_properties,
     correlated_properties,
+    what_is_seen,
 )
 from judging.statistics.verdict_table import AND, ELSEWHERE, JudgedAnswers, as_drawn, by_judge, counted
+from judging.statistics.versions import SEEN
 from judging.trial_sets.trial_set import VERDICTS
 
 if TYPE_CHECKING:
@@ -256,6 +258,8 @@ def _score_tells(
         return TellProperties()
     is_single = ~table["catch"] & table["repeat_of"].isna() & table["beside_truth"].isna() & (table["sample"] == 0)
     single = counted(table[is_single])
+    seen = {answer["trial"]: what_is_seen(answer) for answer in answers}
+    single = single.assign(**{SEEN: single["trial"].map(seen)})
     properties = TellProperties()
     for task in TASKS:
         of_task = single[single["asked"] == task]

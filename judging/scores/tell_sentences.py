@@ -42,7 +42,7 @@ def tell_sentences(tables: ScoreTables, cues: Collection[str] = ()) -> list[Tell
             row.disagrees for row in tables.tells_correlated.where(task=task, judge=judge, agent=agent) if row.disagrees
         ]
         shown = list(_shown(rows))
-        parts = [*shown, *_planted(rows), *map(_remains, left)]
+        parts = [*shown, *_planted(rows), *map(_remains, left), *_alike(rows)]
         parts += [f"{sentence[0].upper()}{sentence[1:]}" for sentence in disagreeing]
         sentences.append(TellSentence(task, _headline(rows, judge, agent), ". ".join(parts)))
     return sentences
@@ -53,7 +53,9 @@ def _headline(rows: Sequence[TellChange], judge: str, agent: str) -> str:
     verb = "tell" if judge == PEOPLE else "tells"
     if found:
         return f"{judge} {verb} {agent} by {listed(found)}"
-    tried = list(dict.fromkeys(row.tell for row in rows))
+    tried = list(dict.fromkeys(row.tell for row in rows if not row.is_alike))
+    if not tried:
+        return f"nothing was to be taken away from {agent} and people"
     return f"no tell of {agent} is shown for {judge} among {listed(tried)}"
 
 
@@ -74,6 +76,8 @@ def _shown(rows: Sequence[TellChange]) -> Iterator[str]:
             key=lambda row: row.change.value,
             default=None,
         )
+        if largest is None and any(row.is_alike for row in rows):
+            return
         if largest is None:
             yield "There are too few verdicts for a test"
         else:
@@ -87,6 +91,13 @@ def _planted(rows: Sequence[TellChange]) -> Iterator[str]:
     for row in rows:
         if row.taken == PLANTED and _is_shown(row):
             yield f"With people's {row.tell} planted detectability {_moves(row)}"
+
+
+def _alike(rows: Sequence[TellChange]) -> Iterator[str]:
+    """Of which properties nothing was to be taken away."""
+    alike = [row.tell for row in rows if row.taken == ALONE and row.is_alike]
+    if alike:
+        yield f"No answer looks otherwise without {listed(alike)}"
 
 
 def _moves(row: TellChange) -> str:

@@ -6,6 +6,8 @@ hide each other: alone neither changes anything, as the other is left; last each
 detectabilities of the same judge, on versions of the same answers (:mod:`judging.statistics.versions`). What a judge
 still finds when all are gone *remains*.
 
+Where no answer looks otherwise without the property, nobody has it, and there is nothing to test.
+
 p is corrected by Holm (1979) over all agents, tells and changes of a judge and a task; what remains, over its agents.
 """
 
@@ -51,7 +53,7 @@ class TellChange:
     after: float
     """Detectability without it."""
     change: Estimate
-    """``before`` minus ``after``: above 0 where the property was a tell."""
+    """``before`` minus ``after``: above 0 where the property was a tell. Without an interval where ``is_alike``."""
     p: float | None = None
     """The probability, 0 to 1, of at least such a change, to either side, if there were none; None without a test."""
     holm: float | None = None
@@ -62,6 +64,8 @@ class TellChange:
     """How many answers of people were judged."""
     agent_answers: int = 0
     """How many answers of the agent."""
+    is_alike: bool = False
+    """Whether all these answers look the same with the property and without it, so that there is nothing to test."""
     is_trained: bool = False
     """Whether the judge was trained on each version: the figures are then of its models as they were trained."""
 
@@ -134,6 +138,7 @@ def _of_judge(verdicts: pd.DataFrame) -> tuple[list[TellChange], list[TellsLeft]
                     change=NO_FIGURE,
                     people_answers=of_people,
                     agent_answers=of_agent,
+                    is_alike=judged.are_alike(agent, first, second),
                     is_trained=judged.margin is not None,
                 )
             )
@@ -147,12 +152,18 @@ def _of_judge(verdicts: pd.DataFrame) -> tuple[list[TellChange], list[TellsLeft]
     estimates = _estimates(result)
     probabilities = _known(result.p())
     number = len(rows)
-    of_changes = probabilities[:number]
+    of_changes = [None if row.is_alike else p for row, p in zip(rows, probabilities[:number], strict=True)]
     of_rest = probabilities[number::2]
     family = sum(p is not None for p in of_changes)
     family_of_rest = sum(p is not None for p in of_rest)
     changed = [
-        replace(row, change=estimate, p=p, holm=corrected, family=None if p is None else family)
+        replace(
+            row,
+            change=Estimate(estimate.value, form=CHANGE) if row.is_alike else estimate,
+            p=p,
+            holm=corrected,
+            family=None if p is None else family,
+        )
         for row, estimate, p, corrected in zip(rows, estimates[:number], of_changes, holm(of_changes), strict=True)
     ]
     left = [

@@ -128,7 +128,7 @@ def _of_version(
     measures: Mapping[str, Measure],
 ) -> list[ChangedProperty]:
     whose = np.array([_whose(before) for before, _ in pairs], dtype=object)
-    is_changed = np.array([_content(before) != _content(after) for before, after in pairs], dtype=bool)
+    is_changed = np.array([what_is_seen(before) != what_is_seen(after) for before, after in pairs], dtype=bool)
     before = _numbers([answer for answer, _ in pairs], measures)
     after = _numbers([answer for _, answer in pairs], measures)
     rows = []
@@ -162,8 +162,9 @@ def _whose(answer: Mapping[str, Any]) -> str:
     return PEOPLE if answer["truth"] == "human" else str(answer["agent"])
 
 
-def _content(answer: Mapping[str, Any]) -> bytes:
-    return orjson.dumps(answer["answer"], option=orjson.OPT_SORT_KEYS)
+def what_is_seen(answer: Mapping[str, Any]) -> str:
+    """The answer of a trial as a text: another one where judges see another answer."""
+    return orjson.dumps(answer["answer"], option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _numbers(answers: Iterable[Mapping[str, Any]], measures: Mapping[str, Measure]) -> dict[str, Floats]:

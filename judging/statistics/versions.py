@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DRAWN = ""  # the version of answers as they were drawn
+SEEN = "seen"  # a column of verdicts that this module alone reads: what the judge saw, as a text
 Change = tuple[str, str, str | None]
 """An agent, and two versions: its detectability in the first minus that in the second; None for 0.5, which is
 chance."""
@@ -79,6 +80,8 @@ class JudgedVersions:
     """Which verdicts have judges, stimuli and people in common."""
     margin: Floats | None = None
     """[verdicts] of a trained judge, above 0 where it says "machine"; None of any other."""
+    seen: Codes | None = None
+    """[verdicts] a number for what the judge saw of the answer; None where not known."""
     spread: Floats | None = None
     """[verdicts] the standard errors of margins over training answers, NaN where not told; None as above."""
 
@@ -96,6 +99,22 @@ class JudgedVersions:
     def detectability(self, agent: str, version: str) -> float:
         """Of an agent's answers in a version; NaN where it was not judged."""
         return self._sum((agent, version, None))[0] + 0.5
+
+    def are_alike(self, agent: str, first: str, second: str) -> bool:
+        """Whether no answer of people or of the agent looks otherwise in one version than in the other, as where a
+        property is taken away that nobody has. A trained judge has learned from all agents' answers, so that it is
+        asked of all. False where it is not known."""
+        if self.seen is None:
+            return False
+        looks = []
+        for version in (first, second):
+            used = (self.agent < 0) | (self.agent == self.agents[agent]) | (self.margin is not None)
+            is_in = used & (self.version == self.versions.get(version, -1))
+            look = np.full(int(self.answer.max(initial=-1)) + 1, -1)
+            look[self.answer[is_in]] = self.seen[is_in]
+            looks.append(look)
+        in_both = (looks[0] >= 0) & (looks[1] >= 0)
+        return bool(in_both.any() and (looks[0] == looks[1])[in_both].all())
 
     def number(self, agent: str) -> tuple[int, int]:
         """How many answers of people and of the agent were judged in some version."""
@@ -169,7 +188,8 @@ class JudgedVersions:
 
 
 def judged_versions(verdicts: pd.DataFrame) -> JudgedVersions:
-    """Of one judge's, or all people's, ``verdicts`` that count, with the columns ``version`` and ``version_of``."""
+    """Of one judge's, or all people's, ``verdicts`` that count, with the columns ``version``, ``version_of`` and, where
+    it is known, :data:`SEEN`."""
     import pandas as pd
 
     judged = on_trials(verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts["version"].notna()])
@@ -177,6 +197,9 @@ def judged_versions(verdicts: pd.DataFrame) -> JudgedVersions:
     answer = pd.factorize(of_answers["trial"])[0].astype(np.int64)
     agent, agents = pd.factorize(judged["agent"].where(judged["truth"] == "machine"))
     version, versions = pd.factorize(judged["version"])
+    seen = None
+    if SEEN in judged.columns and judged[SEEN].notna().all():
+        seen = pd.factorize(judged[SEEN])[0].astype(np.int64)
     margin = None
     spread = None
     if is_trained(judged):
@@ -193,5 +216,6 @@ def judged_versions(verdicts: pd.DataFrame) -> JudgedVersions:
         answer=answer,
         clusters=clusters(of_answers),
         margin=margin,
+        seen=seen,
         spread=spread,
     )

@@ -84,7 +84,7 @@ def test_three_dimensions_are_added_and_subtracted() -> None:
         number = sizes.sum() ** 2 / (sizes**2).sum()
         part = (sums**2).sum() * number / (number - 1)
         total += part if len(names) % 2 else -part
-        of_freedom += part**2 / (number - 1)
+        of_freedom += part**2 / (number - 1) * (1 if len(names) % 2 else -1)
         fewest = min(fewest, number - 1 if len(names) == 1 else np.inf)
     assert result.variance[0] == pytest.approx(total)
     assert result.freedom[0] == pytest.approx(max(total**2 / of_freedom, fewest))
@@ -109,12 +109,12 @@ def test_the_variance_of_independent_verdicts_is_binomial() -> None:
     assert abs(np.mean(estimates) - truth) < 4 * spread + 0.01 * truth  # a little more, by the least share
 
 
-def test_where_nothing_changes_each_side_counts_as_if_one_answer_did() -> None:
+def test_where_nothing_changes_each_side_counts_as_if_half_an_answer_did() -> None:
     rows, _ = drawn_design(1, 30, 1, 5)
     rows["right"] = rows.groupby(["stimulus", "side"])["right"].transform("first")
     result = of_rows(rows)
     assert result.value[0] == 0
-    assert result.variance[0] == pytest.approx(2 * (0.5 / 30) ** 2)
+    assert result.variance[0] == pytest.approx(2 * (0.25 / 30) ** 2)
     assert result.freedom[0] == pytest.approx(29)
     assert result.p()[0] == 1
 

@@ -111,6 +111,24 @@ def test_a_version_that_was_not_judged_has_no_change() -> None:
     assert {row.family for row in changes if row.p is not None} == {len(changes) - 1}
 
 
+def test_what_no_answer_has_is_not_tested() -> None:
+    """Nobody has hedges; a classifier learns from all agents' answers, so that all of them must look alike."""
+    table, _ = drawn_versions.people_see_all(Design(1, 20, 20, 6), 2)
+    shown = [version.replace("+hedging", "").replace("hedging", "") for version in table["version"]]
+    table["seen"] = table["version_of"].fillna(table["trial"]).astype(int).astype(str).str.cat(shown, sep=" ")
+    changes, _ = tell_changes("words", table)
+    alike = [row for row in changes if row.is_alike]
+    assert {(row.tell, row.taken) for row in alike} == {("hedging", ALONE), ("hedging", LAST)}
+    assert {(row.p, row.holm, row.family) for row in alike} == {(None, None, None)}
+    assert all(np.isnan(row.change.low) for row in alike)
+    assert {row.family for row in changes if not row.is_alike} == {len(changes) - 2 * len(AGENTS)}
+    table["seen"] = table["seen"].where(table["agent"] != "two", table["trial"].astype(str))
+    of_others, _ = tell_changes("words", table)
+    assert {row.agent for row in of_others if row.is_alike} == {"none", "one"}
+    trained, _ = tell_changes("words", table.assign(margin=np.where(table["verdict"] == "machine", 1.0, -1.0)))
+    assert not any(row.is_alike for row in trained)
+
+
 def test_names_of_versions_are_read() -> None:
     what = taken(["", "plant:case", "a", "b", "c", "a+b", "a+c", "b+c", "a+b+c"])
     assert (what.tells, what.planted, what.all_gone, what.but("b")) == (["a", "b", "c"], ["case"], "a+b+c", "a+c")

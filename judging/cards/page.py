@@ -79,6 +79,8 @@ class ShownTask:
     """What else must be said of the result, in sentences."""
     tells: Grid
     """What was taken away, and what changed; empty where nothing was."""
+    not_tested: str
+    """The properties that were not tested, as part of a sentence; "" for none."""
     tells_page: str
     """Where the page of scores with all figures of tells lies, in the card's folder."""
     beside: Grid
@@ -146,6 +148,7 @@ def _shown(card: Card, agent: AgentResult, result: TaskResult, pictures: Mapping
         others=[_of_paper(one) for one in theirs if one.kind not in kinds],
         notes=notes(result),
         tells=_tells(result),
+        not_tested=listed(list(dict.fromkeys(tell.tell for tell in result.tells if tell.p is None))),
         tells_page=f"{agent.agent}/{TELLS}/{SCORES}/index.html",
         beside=Grid("Answers side by side", ["stimulus", "participants", agent.agent], rows),
         took=took(result),
@@ -157,9 +160,10 @@ def _shown(card: Card, agent: AgentResult, result: TaskResult, pictures: Mapping
 
 
 def _tells(result: TaskResult) -> Grid:
+    tested = [tell for tell in result.tells if tell.p is not None]
     rows = []
-    for tell in result.tells:
-        p = "–" if tell.p is None else f"{tell.p:.3f}" if tell.p >= 0.001 else "< 0.001"
+    for tell in tested:
+        p = "< 0.001" if tell.p is not None and tell.p < 0.001 else f"{tell.p:.3f}"
         rows.append(
             [
                 tell.tell,

@@ -238,7 +238,9 @@ class TellSection:
     figure: DescribedSvg | None
     """The changes; None where none is known."""
     changes: Grid
-    """The changes by judge, agent and property."""
+    """The changes by judge, agent and property, without judges that go by one cue, unless there are no others."""
+    of_cues: Grid | None
+    """Those of judges that go by one cue; None without any, or where ``changes`` has them."""
     left: Grid | None
     """What remains when all are gone; None where nothing was taken away."""
     correlated: Grid | None

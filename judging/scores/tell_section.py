@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
 
 from judging.scores.other_sections import picture, unless_empty
 from judging.scores.page_content import TellSection
 from judging.scores.score_tables import ScoreTables
 from judging.scores.tell_figure import TELLS
 from judging.scores.tell_sentences import tell_sentences
+from judging.statistics.tables import Table
 from judging.statistics.verdict_table import TASK_NAMES
 
 CHANGES = {
@@ -65,6 +68,8 @@ def tell_sections(tables: ScoreTables, figures: Mapping[str, str], cues: Collect
     sections = []
     for task in tables.tells.distinct("task"):
         rows = tables.tells.where(task=task)
+        of_cues = _only(rows, cues)
+        without_cues = _without(rows, cues)
         sections.append(
             TellSection(
                 task=task,
@@ -75,10 +80,15 @@ def tell_sections(tables: ScoreTables, figures: Mapping[str, str], cues: Collect
                     f"{TELLS}-{task}",
                     "How much detectability falls without each property: the details have the figures",
                 ),
-                changes=rows.grid(CHANGES, "Changes of detectability, with 95 % intervals"),
-                left=unless_empty(tables.tells_left.where(task=task), LEFT, "What remains when all of these are gone"),
+                changes=(without_cues or rows).grid(CHANGES, "Changes of detectability, with 95 % intervals"),
+                of_cues=unless_empty(of_cues, CHANGES, "Judges that go by one cue") if without_cues else None,
+                left=unless_empty(
+                    _without(tables.tells_left.where(task=task), cues), LEFT, "What remains when all of these are gone"
+                ),
                 correlated=unless_empty(
-                    tables.tells_correlated.where(task=task), CORRELATED, "What correlation says of the same properties"
+                    _without(tables.tells_correlated.where(task=task), cues),
+                    CORRELATED,
+                    "What correlation says of the same properties",
                 ),
                 changed=unless_empty(
                     tables.tells_changed.where(task=task), CHANGED, "What each version changed in the answers"
@@ -87,3 +97,11 @@ def tell_sections(tables: ScoreTables, figures: Mapping[str, str], cues: Collect
             )
         )
     return sections
+
+
+def _only(rows: Table[Any], cues: Collection[str]) -> Table[Any]:
+    return replace(rows, data=[row for row in rows if row.judge in cues])
+
+
+def _without(rows: Table[Any], cues: Collection[str]) -> Table[Any]:
+    return replace(rows, data=[row for row in rows if row.judge not in cues])

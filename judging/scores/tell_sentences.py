@@ -42,8 +42,7 @@ def tell_sentences(tables: ScoreTables, cues: Collection[str] = ()) -> list[Tell
             row.disagrees for row in tables.tells_correlated.where(task=task, judge=judge, agent=agent) if row.disagrees
         ]
         shown = list(_shown(rows))
-        parts = [*shown, *_planted(rows), *map(_remains, left), *_alike(rows)]
-        parts += [f"{sentence[0].upper()}{sentence[1:]}" for sentence in disagreeing]
+        parts = [*shown, *_planted(rows), *map(_remains, left), *_alike(rows), *disagreeing]
         sentences.append(TellSentence(task, _headline(rows, judge, agent), ". ".join(parts)))
     return sentences
 

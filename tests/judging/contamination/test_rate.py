@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from judging.contamination.latent_classes import Counts, Floats
+from judging.contamination.latent_classes import Counts, Floats, Marks
 from judging.contamination.rate import estimate_rate, least_ratio_at_zero
 
 PERSONS = 40
@@ -63,11 +63,11 @@ def test_independent_marks_are_no_contamination() -> None:
     assert found.estimate.high > found.estimate.value
 
 
-def test_a_person_with_two_marks_on_all_answers_is_no_evidence() -> None:
+def test_two_people_with_two_marks_on_many_answers_are_no_evidence() -> None:
     counts = _counts(0.0, np.array([0.05, 0.1, 0.1]), np.array([0.8, 0.7, 0.6]), least=0.3)
     field = counts.field.copy()
-    field[0] = 0
-    field[0, 6] = 30  # the first two marks
+    field[:2] *= 20 / 30
+    field[:2, 6] += 10  # the first two marks
     alone = estimate_rate(Counts(counts.patterns, field, counts.laboratory, counts.least))
     assert not alone.is_contaminated
     field = counts.field.copy()
@@ -157,13 +157,17 @@ def test_which_of_these_answers_are_foreign_is_known_better_than_the_rate() -> N
     assert found.posterior[0] == pytest.approx(found.posterior[3], abs=0.2)
 
 
-def test_a_check_that_nobody_in_a_small_laboratory_fails_is_no_evidence() -> None:
-    """A tenth of the people in the field fail it, on all answers; of ten in the laboratory one would be expected to."""
+def test_an_answer_of_the_laboratory_is_worth_less_where_persons_differ() -> None:
+    """A check that a person passes or fails on all of 12 answers counts once a person; other marks on each answer."""
+    own = _shares(_patterns(2), np.array([0.1, 0.2]))
     patterns = _patterns(3)
-    own = _shares(patterns[:4, 1:], np.array([0.1, 0.1]))
     fails = np.concatenate([np.zeros(4), own])
     passes = np.concatenate([own, np.zeros(4)])
-    field = 30 * np.array([fails if person % 10 == 0 else passes for person in range(PERSONS)])
-    laboratory = np.tile(30 * passes, (10, 1))
-    found = estimate_rate(Counts(patterns, field, laboratory, np.array([0.0, 0.3, 0.3])))
-    assert not found.is_contaminated
+    chance = np.random.default_rng(2)
+    field = 30 * np.array([fails if person % 5 == 0 else passes for person in range(300)])
+    field[:, :4] = [chance.multinomial(number, own) for number in field[:, :4].sum(axis=1)]
+    field[:, 4:] = [chance.multinomial(number, own) for number in field[:, 4:].sum(axis=1)]
+    counts = Counts(patterns, field, np.tile(12 * passes, (10, 1)), np.zeros(3))
+    weight = Marks(counts, np.ones(3, dtype=bool)).weight
+    assert weight[0] == pytest.approx(1 / 12)
+    assert weight[1:] == pytest.approx(1, abs=0.1)

@@ -10,9 +10,12 @@ those of `turinglike score --contamination`.
 A cell is a rate, how well the marks tell own answers from foreign ones, and whether there is a laboratory. Its shares
 of studies are compared with nominal values: 95 % of intervals hold the truth; at rate 0 at most 5 % of studies are
 found contaminated. A share fails if its exact 95 % interval (Clopper, Pearson 1934) leaves the nominal value out, and
-for what is nominal on one side only if it lies above it. At rate 0 intervals of the rate are one-sided, too: they begin
-at 0, so that they hold it unless the alarm is false. At most 1 share in 10 may fail. The mean correction at rate 0 has
-to be 0 within its Monte Carlo error.
+for what is nominal on one side only if it lies above it. At rate 0 intervals of the rate are one-sided, too: they
+begin at 0, so that they hold it unless the alarm is false. The mean correction at rate 0 has to be 0: its 95 %
+interval must contain 0. At most 1 share in 10 may fail.
+
+With `--restless SHARE` the model is wrong. This share of participants leaves the page and types smoothly more often
+than others, by 0.3 each, so that two marks go together on own answers. What comes of it is told, not judged.
 """
 
 import argparse
@@ -21,6 +24,7 @@ import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest
@@ -31,6 +35,7 @@ from judging.contamination.marks import MARKS
 from judging.contamination.rate import Rate, estimate_rate
 from judging.statistics.jackknife import Cells, Clusters, Codes
 from judging.statistics.tables import Estimate, Grid
+from serving.commands.command_line import share
 
 PERSONS = 150
 IN_LABORATORY = 30
@@ -50,6 +55,7 @@ SEPARABILITY = {
     "strong": ((0.02, 0.10, 0.05, 0.03), (0.9, 0.8, 0.7, 0.5)),
 }
 INSERTED = 0
+AWAY = 1
 SMOOTH = 2
 CHECK = 3
 MOST_FAILING = 0.1
@@ -80,30 +86,48 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Whether rates and corrected scores hold.", allow_abbrev=False)
     parser.add_argument("--studies", type=int, default=2000, metavar="N", help="of each cell (2000)")
     parser.add_argument("--cells", default="", metavar="TEXT", help="only cells whose name contains this")
+    parser.add_argument("--restless", type=share, default=0.0, metavar="SHARE", help="of participants (0)")
     options = parser.parse_args()
     shares = []
     corrections = []
     for name, laboratory, rate in product(SEPARABILITY, (False, True), RATES):
         cell = f"{name}, {'with' if laboratory else 'without'} a laboratory, rate {rate:g}"
         if options.cells in cell:
-            of_cell, correction = simulate(name, laboratory, rate, options.studies)
-            shares += [(cell, *share) for share in of_cell]
+            of_cell, correction = simulate(name, laboratory, rate, options.studies, options.restless)
+            shares += [(cell, *row) for row in of_cell]
             corrections.append((cell, *correction))
             print(cell, *of_cell, correction, file=sys.stderr, flush=True)
-    Grid("Shares", ("cell", "figure", "share", "low", "high", "studies", "nominal", "fails"), shares).print()
-    Grid("Means", ("cell", "rate", "width", "correction", "error", "true correction", "no figure"), corrections).print()
-    failing = sum(share[-1] == "fails" for share in shares)
+    headings = ("cell", "figure", "share in %", "low", "high", "studies", "nominal", "verdict")
+    Grid("Shares", headings, [_in_percent(row) for row in shares]).print()
+    headings = ("cell", "rate", "width", "correction", "error", "true correction", "no figure")
+    Grid("Means", headings, [_with_digits(row) for row in corrections]).print()
+    if options.restless:
+        sys.exit(0)
+    failing = sum(row[-1] == "fails" for row in shares)
     print(f"{failing} of {len(shares)} shares fail; at most {math.floor(MOST_FAILING * len(shares))} may")
     sys.exit(failing > MOST_FAILING * len(shares))
 
 
-def simulate(name: str, laboratory: bool, rate: float, studies: int) -> tuple[list[Share], Means]:
+def _in_percent(row: tuple[Any, ...]) -> list[Any]:
+    cell, figure, value, low, high, number, nominal, verdict = row
+    percent = [f"{100 * one:.1f}" for one in (value, low, high)]
+    return [cell, figure, *percent, number, f"{100 * nominal:.0f}", verdict]
+
+
+def _with_digits(row: tuple[Any, ...]) -> list[Any]:
+    cell, *means, without = row
+    return [cell, *(f"{mean:.4f}" for mean in means), without]
+
+
+def simulate(
+    name: str, laboratory: bool, rate: float, studies: int, restless: float = 0.0
+) -> tuple[list[Share], Means]:
     """The shares of a cell's studies, each with its interval, and its mean rate, width and correction."""
     outcomes: dict[str, list[bool]] = defaultdict(list)
     numbers = []
     for study in range(studies):
         rng = np.random.default_rng([study, int(1000 * rate), laboratory, list(SEPARABILITY).index(name)])
-        drawn = draw(rng, name, laboratory, rate)
+        drawn = draw(rng, name, laboratory, rate, restless)
         found = estimate_rate(drawn.counts)
         if found.why:
             continue
@@ -126,6 +150,10 @@ def simulate(name: str, laboratory: bool, rate: float, studies: int) -> tuple[li
         shares.append((figure, sum(is_so) / number, interval.low, interval.high, number, nominal, verdict))
     means = np.mean(numbers, axis=0)
     error = float(np.std(numbers, axis=0, ddof=1)[2]) / math.sqrt(len(numbers))
+    if rate == 0:
+        ends = (means[2] - 1.96 * error, means[2] + 1.96 * error)
+        verdict = "holds" if ends[0] <= 0 <= ends[1] else "fails"
+        shares.append(("correction", float(means[2]), *ends, len(numbers), 0.0, verdict))
     true = OWN - ((1 - rate) * OWN + rate * FOREIGN)
     return shares, (*means.tolist(), error, true, studies - len(numbers))
 
@@ -139,15 +167,15 @@ def figures(drawn: Study, found: Rate) -> tuple[Corrected, float]:
     return corrected, float(drawn.right[is_human].mean())
 
 
-def draw(rng: np.random.Generator, name: str, laboratory: bool, rate: float) -> Study:
+def draw(rng: np.random.Generator, name: str, laboratory: bool, rate: float, restless: float = 0.0) -> Study:
     """A study of the cell."""
     own, foreign = np.array(SEPARABILITY[name])
     pastes = rng.random(PERSONS) < 1.5 * rate
     is_foreign = rng.random((PERSONS, ANSWERS)) < (pastes * rng.beta(4, 2, PERSONS))[:, None]
-    code = _patterns(rng, is_foreign, own, foreign)
+    code = _patterns(rng, is_foreign, own, foreign, restless)
     in_laboratory = np.zeros((0, ANSWERS), dtype=np.int64)
     if laboratory:
-        in_laboratory = _patterns(rng, np.zeros((IN_LABORATORY, ANSWERS), dtype=bool), own, foreign)
+        in_laboratory = _patterns(rng, np.zeros((IN_LABORATORY, ANSWERS), dtype=bool), own, foreign, restless)
     codes = np.unique(np.concatenate([code, in_laboratory]))
     digits = codes[:, None] // 3 ** np.arange(len(MARKS)) % 3
     patterns = np.where(digits == 2, np.nan, digits)
@@ -174,10 +202,14 @@ def draw(rng: np.random.Generator, name: str, laboratory: bool, rate: float) -> 
     return Study(counts, np.searchsorted(codes, code).astype(np.int64), right, (person, answer), clusters)
 
 
-def _patterns(rng: np.random.Generator, is_foreign: Cells, own: Floats, foreign: Floats) -> Codes:
+def _patterns(rng: np.random.Generator, is_foreign: Cells, own: Floats, foreign: Floats, restless: float) -> Codes:
     """The marks [persons, answers] as digits of a number to base 3; 2 is a mark that is not known."""
     spread = (1 - WITHIN_PERSON) / WITHIN_PERSON
     of_persons = rng.beta(own * spread, (1 - own) * spread, size=(len(is_foreign), len(own)))
+    if restless:
+        is_restless = rng.random(len(is_foreign)) < restless
+        of_persons[:, [AWAY, SMOOTH]] += 0.3 * is_restless[:, None]
+        of_persons = np.minimum(of_persons, 1)
     of_persons[:, CHECK] = rng.random(len(is_foreign)) < own[CHECK]  # the same questions on all answers
     chance = np.where(is_foreign[..., None], foreign, of_persons[:, None, :])
     marks = (rng.random(chance.shape) < chance).astype(np.int64)

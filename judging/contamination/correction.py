@@ -184,6 +184,8 @@ def _joined(
         low, high = _of_line(result, cells, weights, value, confidence)
     else:
         low, high = map(float, result.interval(cells, weights, confidence))
+    if math.isnan(low):  # a single judge of several, or a single person
+        return Estimate(value)
     ends = []
     for distance, side in ((value - low, -1), (high - value, 1)):
         added = max((square for way, square in shifts if way * side > 0), default=0.0)

@@ -63,6 +63,8 @@ class Marks:
         self.yes = (patterns == 1).astype(np.float64)
         self.no = (patterns == 0).astype(np.float64)
         self.known = self.yes + self.no
+        self.yes_and_no = np.concatenate([self.yes, self.no], axis=1).T
+        self.yes_and_known = np.concatenate([self.yes, self.known], axis=1)
         self.number = number
         self.least = counts.least[used]
         self.weight = _worth(counts, self.yes, self.known)
@@ -74,10 +76,9 @@ class Marks:
 
     def densities(self, own: Floats, foreign: Floats) -> tuple[Floats, Floats]:
         """The logarithms of the probability of each pattern in both classes, [n, patterns] each."""
-        both = []
-        for probability in (own, foreign):
-            both.append(np.log(probability) @ self.yes.T + np.log1p(-probability) @ self.no.T)
-        return both[0], both[1]
+        both = np.concatenate([own, foreign])
+        logarithms = np.log(np.concatenate([both, 1 - both], axis=1)) @ self.yes_and_no
+        return logarithms[: len(own)], logarithms[len(own) :]
 
     def of_laboratory(self, own: Floats) -> Floats:
         """The logarithm of the likelihood [n] of the laboratory's answers."""
@@ -156,8 +157,7 @@ def _step(marks: Marks, at: Floats, is_free: bool) -> tuple[Floats, Fit]:
     posterior = of_foreign / density
     likelihood = np.log(density) @ marks.number + marks.of_laboratory(own)
     weight = posterior * marks.number
-    foreign_yes = weight @ marks.yes
-    foreign_known = weight @ marks.known
+    foreign_yes, foreign_known = np.split(weight @ marks.yes_and_known, 2, axis=1)
     own_yes = marks.all_yes + marks.laboratory_yes - foreign_yes
     own_known = marks.all_known + marks.laboratory_known - foreign_known
     next_own, next_foreign = marks.allowed(own_yes, own_known, foreign_yes, foreign_known)

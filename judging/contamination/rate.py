@@ -106,7 +106,9 @@ def estimate_rate(counts: Counts) -> Rate:
         return Rate(why=why)
     closer = value + _of_these(marks, counts, best) * (np.array(ends) - value)
     rates = np.concatenate([[value, low, high], closer])
-    at_ends = fitted(marks, rates[1:])
+    near = np.abs(GRID - rates[1:, None]).argmin(axis=1)
+    start = Fit(rates[1:], grid.own[near], grid.foreign[near], grid.likelihood[near], grid.posterior[near])
+    at_ends = fitted(marks, rates[1:], start=start)
     own = np.full(len(used), np.nan)
     foreign = np.full(len(used), np.nan)
     own[used] = best.own[0]

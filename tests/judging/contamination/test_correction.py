@@ -162,3 +162,15 @@ def test_a_rate_that_is_too_high_ends_at_one_or_does_not_fit(verdicts: pd.DataFr
     for bounds in ((0.6, 0.6), (0.01, 0.6)):
         many, _ = by_known_rate(right, cells, drawn_from, bounds, cells[2:3])
         assert np.isnan([many.p_human.value, many.p_human.low, many.detectability.value]).all()
+
+
+def test_a_single_judge_of_several_has_no_interval(verdicts: pd.DataFrame) -> None:
+    few = verdicts[(verdicts["truth"] == "machine") | (verdicts["judge"] == "human:j0")]
+    plain = summarize(few, ["alpha", "beta"])[1]
+    for foreign in (np.zeros(len(few)), few["is_foreign"].to_numpy(dtype=np.float64)):
+        first = _by_traces(few, foreign)[0]
+        for name in ("p_human", "detectability"):
+            found = getattr(first, name)
+            assert np.isnan([found.low, found.high]).all()
+            assert np.isnan(getattr(plain, name).low)
+            assert 0 <= found.value <= 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from judging.contamination.latent_classes import Counts, Floats
+from judging.contamination.latent_classes import Counts, Floats, Marks
 from judging.contamination.rate import estimate_rate, least_ratio_at_zero
 
 PERSONS = 40
@@ -63,11 +63,11 @@ def test_independent_marks_are_no_contamination() -> None:
     assert found.estimate.high > found.estimate.value
 
 
-def test_a_person_with_two_marks_on_all_answers_is_no_evidence() -> None:
+def test_two_people_with_two_marks_on_many_answers_are_no_evidence() -> None:
     counts = _counts(0.0, np.array([0.05, 0.1, 0.1]), np.array([0.8, 0.7, 0.6]), least=0.3)
     field = counts.field.copy()
-    field[0] = 0
-    field[0, 6] = 30  # the first two marks
+    field[:2] *= 20 / 30
+    field[:2, 6] += 10  # the first two marks
     alone = estimate_rate(Counts(counts.patterns, field, counts.laboratory, counts.least))
     assert not alone.is_contaminated
     field = counts.field.copy()
@@ -123,3 +123,51 @@ def test_the_threshold_at_zero_is_that_of_a_mixture_of_distributions() -> None:
     tail = sum(weight * chi2.sf(threshold, m) for m, weight in enumerate(heads, start=1))
     assert tail == pytest.approx(0.05)
     assert least_ratio_at_zero(3, True) > threshold
+
+
+def _pasting(marks: int, pasting: int) -> Counts:
+    """Numbers drawn for 60 people, the first of whom paste two thirds of 12 answers."""
+    chance = np.random.default_rng(9)
+    patterns = _patterns(marks)
+    own = _shares(patterns, np.array([0.03, 0.1, 0.1])[:marks])
+    foreign = _shares(patterns, np.array([0.95, 0.9, 0.8])[:marks])
+    of_person = [own / 3 + 2 * foreign / 3 if person < pasting else own for person in range(60)]
+    field = np.array([chance.multinomial(12, shares) for shares in of_person], dtype=np.float64)
+    return Counts(patterns, field, np.zeros((0, len(patterns))), np.full(marks, 0.3))
+
+
+def test_the_same_people_with_twice_the_answers_tell_no_more() -> None:
+    """The interval is one over people: who pastes is known from few answers, and others may paste more or less."""
+    counts = _pasting(3, 12)
+    once = estimate_rate(counts)
+    twice = estimate_rate(Counts(counts.patterns, 2 * counts.field, counts.laboratory, counts.least))
+    more = estimate_rate(Counts(counts.patterns, np.tile(counts.field, (2, 1)), counts.laboratory, counts.least))
+    assert twice.estimate.value == pytest.approx(once.estimate.value, abs=1e-3)
+    assert (twice.estimate.low, twice.estimate.high) == pytest.approx((once.estimate.low, once.estimate.high), abs=0.01)
+    width = once.estimate.high - once.estimate.low
+    assert more.estimate.high - more.estimate.low == pytest.approx(width / np.sqrt(2), rel=0.1)
+    assert width > 2 * 1.96 * np.sqrt(2 / 15 * 13 / 15 / 720)  # of as many answers of different people
+
+
+def test_which_of_these_answers_are_foreign_is_known_better_than_the_rate() -> None:
+    found = estimate_rate(_pasting(3, 12))
+    value, low, high, low_of_these, high_of_these, _, _ = found.rates
+    assert low < low_of_these < value < high_of_these < high
+    assert high_of_these - low_of_these < 0.4 * (high - low)
+    assert found.posterior[0] == pytest.approx(found.posterior[3], abs=0.2)
+
+
+def test_an_answer_of_the_laboratory_is_worth_less_where_persons_differ() -> None:
+    """A check that a person passes or fails on all of 12 answers counts once a person; other marks on each answer."""
+    own = _shares(_patterns(2), np.array([0.1, 0.2]))
+    patterns = _patterns(3)
+    fails = np.concatenate([np.zeros(4), own])
+    passes = np.concatenate([own, np.zeros(4)])
+    chance = np.random.default_rng(2)
+    field = 30 * np.array([fails if person % 5 == 0 else passes for person in range(300)])
+    field[:, :4] = [chance.multinomial(number, own) for number in field[:, :4].sum(axis=1)]
+    field[:, 4:] = [chance.multinomial(number, own) for number in field[:, 4:].sum(axis=1)]
+    counts = Counts(patterns, field, np.tile(12 * passes, (10, 1)), np.zeros(3))
+    weight = Marks(counts, np.ones(3, dtype=bool)).weight
+    assert weight[0] == pytest.approx(1 / 12)
+    assert weight[1:] == pytest.approx(1, abs=0.1)

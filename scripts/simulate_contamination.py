@@ -99,8 +99,8 @@ def main() -> None:
             print(cell, *of_cell, correction, file=sys.stderr, flush=True)
     headings = ("cell", "figure", "share in %", "low", "high", "studies", "nominal", "verdict")
     Grid("Shares", headings, [_in_percent(row) for row in shares]).print()
-    headings = ("cell", "rate", "width", "correction", "error", "true correction", "no figure")
-    Grid("Means", headings, [_with_digits(row) for row in corrections]).print()
+    of_means = ("cell", "rate", "width", "correction", "error", "true correction", "no figure")
+    Grid("Means", of_means, [_with_digits(row) for row in corrections]).print()
     if options.restless:
         sys.exit(0)
     failing = sum(row[-1] == "fails" for row in shares)

@@ -10,9 +10,14 @@ those of `turinglike score --contamination`.
 A cell is a rate, how well the marks tell own answers from foreign ones, and whether there is a laboratory. Its shares
 of studies are compared with nominal values: 95 % of intervals hold the truth; at rate 0 at most 5 % of studies are
 found contaminated. A share fails if its exact 95 % interval (Clopper, Pearson 1934) leaves the nominal value out, and
-for what is nominal on one side only if it lies above it. At rate 0 intervals of the rate are one-sided, too: they
-begin at 0, so that they hold it unless the alarm is false. The mean correction at rate 0 has to be 0: its 95 %
-interval must contain 0. At most 1 share in 10 may fail.
+for what is nominal on one side only if it lies beyond it. The mean correction at rate 0 has to be 0: its 95 % interval
+must contain 0. At most 1 share in 10 may fail.
+
+Near a rate of 0 its intervals are nominal on one side: they hold the truth in at least 95 % of studies. No rate is
+below 0. So within two standard errors of 0 the likelihood ratio of the true rate is smaller than chi-squared: at 0
+itself it is 0 in half of all studies (Self, Liang 1987, case 5). And an interval begins at 0 unless the alarm is given,
+so that it cannot miss a small rate from above. A cell is near 0 if more of its intervals begin at 0 than may lie above
+the truth, 1 in 40. The script also tells how many of these hold it more often than 95 %.
 
 With `--restless SHARE` the model is wrong. This share of participants leaves the page and types smoothly more often
 than others, by 0.3 each, so that two marks go together on own answers. What comes of it is told, not judged.
@@ -59,7 +64,10 @@ AWAY = 1
 SMOOTH = 2
 CHECK = 3
 MOST_FAILING = 0.1
-
+TAIL = 0.025  # of intervals may lie above the truth, and as many below
+HOLDS = "holds"
+FAILS = "fails"
+WIDER = "holds more"  # than the nominal share, where at least this is nominal
 
 Share = tuple[str, float, float, float, int, float, str]
 Means = tuple[float, ...]
@@ -103,8 +111,10 @@ def main() -> None:
     Grid("Means", of_means, [_with_digits(row) for row in corrections]).print()
     if options.restless:
         sys.exit(0)
-    failing = sum(row[-1] == "fails" for row in shares)
+    failing = sum(row[-1] == FAILS for row in shares)
     print(f"{failing} of {len(shares)} shares fail; at most {math.floor(MOST_FAILING * len(shares))} may")
+    wider = sum(row[-1] == WIDER for row in shares)
+    print(f"{wider} more, all of the rate near 0, hold the truth more often than 95 %")
     sys.exit(failing > MOST_FAILING * len(shares))
 
 
@@ -125,6 +135,7 @@ def simulate(
     """The shares of a cell's studies, each with its interval, and its mean rate, width and correction."""
     outcomes: dict[str, list[bool]] = defaultdict(list)
     numbers = []
+    begins_at_zero = 0
     for study in range(studies):
         rng = np.random.default_rng([study, int(1000 * rate), laboratory, list(SEPARABILITY).index(name)])
         drawn = draw(rng, name, laboratory, rate, restless)
@@ -137,6 +148,7 @@ def simulate(
         outcomes["detectability"].append(_holds(corrected.detectability, (OWN + MACHINE) / 2))
         if rate == 0:
             outcomes["alarm"].append(found.is_contaminated)
+        begins_at_zero += found.estimate.low == 0
         width = found.estimate.high - found.estimate.low
         numbers.append((found.estimate.value, width, corrected.p_human.value - plain))
     shares = []
@@ -144,15 +156,20 @@ def simulate(
         number = len(is_so)
         interval = binomtest(sum(is_so), number).proportion_ci(0.95)
         nominal = 0.05 if figure == "alarm" else 0.95
-        is_below = interval.high < nominal and figure != "alarm"
-        is_above = interval.low > nominal and not (figure == "rate" and rate == 0)
-        verdict = "fails" if is_below or is_above else "holds"
+        is_beyond = interval.high < nominal
+        is_wider = interval.low > nominal
+        if figure == "alarm":
+            verdict = FAILS if is_wider else HOLDS
+        elif figure == "rate" and begins_at_zero > TAIL * number:
+            verdict = FAILS if is_beyond else WIDER if is_wider else HOLDS
+        else:
+            verdict = FAILS if is_beyond or is_wider else HOLDS
         shares.append((figure, sum(is_so) / number, interval.low, interval.high, number, nominal, verdict))
     means = np.mean(numbers, axis=0)
     error = float(np.std(numbers, axis=0, ddof=1)[2]) / math.sqrt(len(numbers))
     if rate == 0:
         ends = (means[2] - 1.96 * error, means[2] + 1.96 * error)
-        verdict = "holds" if ends[0] <= 0 <= ends[1] else "fails"
+        verdict = HOLDS if ends[0] <= 0 <= ends[1] else FAILS
         shares.append(("correction", float(means[2]), *ends, len(numbers), 0.0, verdict))
     true = OWN - ((1 - rate) * OWN + rate * FOREIGN)
     return shares, (*means.tolist(), error, true, studies - len(numbers))

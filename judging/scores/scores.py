@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from judging.contamination.in_words import contamination_sentences
+from judging.contamination.in_words import contamination_sentences, pair_sentences
 from judging.scores.conclusions import SCOPE, Conclusion
 from judging.scores.figures import figures, overview, who_judged, without_repetition
 from judging.scores.other_sections import of_people_alone
@@ -91,6 +91,7 @@ class Scores:
         if self.differences:
             lines.append(SCOPE_OF_POPULATIONS)
         lines += contamination_sentences(self.tables.contamination, self._cues())
+        lines += pair_sentences(self.tables.contamination_pairs, self._cues())
         if self.verdicts is not None:
             lines += _exclusions(self.verdicts)
             lines += further_verdicts(self.verdicts)
@@ -145,10 +146,10 @@ class Scores:
 
         The names and columns are those of the CSV files: ``scores``, ``by``, ``repeats``, ``samples``, ``ledger``,
         ``rankings``, ``sexes``, ``catch``, ``statistics``, ``published``, ``populations``, ``needed``, ``tells``,
-        ``tells_left``, ``tells_changed``, ``tells_correlated``, ``contamination``, and where there are any
-        ``captions``, ``pass_rates``, ``pass_rates_by``, ``words``. An estimate has three columns: NAME, NAME_low and
-        NAME_high, the ends of its 95 % interval. Further frames: ``tests`` (by ``asked`` and ``kind``),
-        ``conclusions`` (by ``asked``) and ``verdicts``."""
+        ``tells_left``, ``tells_changed``, ``tells_correlated``, ``contamination``, ``contamination_pairs``, and
+        where there are any ``captions``, ``pass_rates``, ``pass_rates_by``, ``words``. An estimate has three columns:
+        NAME, NAME_low and NAME_high, the ends of its 95 % interval. Further frames: ``tests`` (by ``asked`` and
+        ``kind``), ``conclusions`` (by ``asked``) and ``verdicts``."""
         import pandas as pd
 
         frames = {name: pd.DataFrame(table.records()) for name, table in self.tables.by_name().items()}
@@ -176,8 +177,9 @@ class Scores:
             for name, table in self.tables.by_name().items():
                 table.write_csv(made / f"{name}.csv")
             values = {name: {} if value is None else value for name, value in as_json(self.tables).items()}
-            if not self.tables.contamination:  # only where it was asked for
-                del values["contamination"]
+            for name in ("contamination", "contamination_pairs"):  # only where it was asked for
+                if not values[name]:
+                    del values[name]
             form = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
             (made / SCORES_FILE).write_bytes(orjson.dumps(values, option=form))
             to_draw = figures(self.tables, self._cues()) | tell_figures(self.tables, self._cues())

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCORES_FILE = "scores.json"
+# Parts of it that are there only where something was asked for.
+ASKED_FOR = ("contamination", "tells", "tells_left", "tells_changed", "tells_correlated")
 Reasons = Sequence[tuple[str, str]]  # of an agent: a headline and its reasons for each outcome
 
 
@@ -176,8 +178,9 @@ class Scores:
             for name, table in self.tables.by_name().items():
                 table.write_csv(made / f"{name}.csv")
             values = {name: {} if value is None else value for name, value in as_json(self.tables).items()}
-            if not self.tables.contamination:  # only where it was asked for
-                del values["contamination"]
+            for name in ASKED_FOR:
+                if not values[name]:
+                    del values[name]
             form = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
             (made / SCORES_FILE).write_bytes(orjson.dumps(values, option=form))
             to_draw = figures(self.tables, self._cues()) | tell_figures(self.tables, self._cues())

@@ -78,6 +78,7 @@ def study(draw: Draw, design: Design, number: int) -> tuple[dict[Cell, tuple[flo
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--studies", type=positive, default=2000, metavar="N", help="of each design (2,000)")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first study, its seed (0)")
     parser.add_argument("--only", choices=KINDS, metavar="KIND", help=f"only these: {', '.join(KINDS)}")
     parser.add_argument("--all", action="store_true", help="print every cell, not only those that fail")
     options = parser.parse_args()
@@ -90,7 +91,7 @@ def main() -> int:
         for design in designs:
             of_design = _Counts(kind, design)
             begun = time.process_time()
-            for number in range(options.studies):
+            for number in range(options.first, options.first + options.studies):
                 of_design.add(*study(draw, design, number))
             lines += of_design.lines(options.all)
             cells += of_design.cells

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCORES_FILE = "scores.json"
+# Parts of it that are there only where something was asked for.
+ASKED_FOR = ("contamination", "contamination_pairs", "tells", "tells_left", "tells_changed", "tells_correlated")
 Reasons = Sequence[tuple[str, str]]  # of an agent: a headline and its reasons for each outcome
 
 
@@ -177,7 +179,7 @@ class Scores:
             for name, table in self.tables.by_name().items():
                 table.write_csv(made / f"{name}.csv")
             values = {name: {} if value is None else value for name, value in as_json(self.tables).items()}
-            for name in ("contamination", "contamination_pairs"):  # only where it was asked for
+            for name in ASKED_FOR:
                 if not values[name]:
                     del values[name]
             form = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE

@@ -18,10 +18,10 @@ class Length(Transformation):
 
     name = "length"
     tasks = ("object_detection", "attention_prediction", "image_captioning", "word_association", "conversation")
-    takes = "length: words, labels or fixations are cut at the end until all groups have the same distribution"
+    takes = "length: words, labels or fixations are cut at the end until the groups are samples of one distribution"
     keeps = "the first words, labels or fixations, their order, and the marks at the end of a text"
     measures = "words (of a conversation per message), labels or fixations"
-    plants = "participants' length at the answer's rank, where the answer is longer"
+    plants = "participants' length at about the answer's rank, where the answer is longer"
     plant_tasks = tasks
     is_matched = True
 

@@ -62,12 +62,12 @@ class PathLength(Transformation):
     name = "path_length"
     tasks = PATHS
     takes = (
-        "the length of scanpaths: saccades are scaled by one factor, from the first fixation, until all groups have "
-        "the same distribution"
+        "the length of scanpaths: saccades are scaled by one factor, from the first fixation, until the groups are "
+        "samples of one distribution"
     )
     keeps = "the number and order of fixations, the first one, the directions of saccades (in whole pixels)"
     measures = "length of the path, in widths of the picture"
-    plants = "participants' path length at the path's rank, where the path is longer"
+    plants = "participants' path length at about the path's rank, where the path is longer"
     plant_tasks = PATHS
     is_matched = True
 

@@ -99,19 +99,16 @@ class Transformation(ABC):
     ) -> tuple[list[Planted], list[Target]]:
         """All answers, those of machines with participants' form of the property, each checked; and their targets.
 
-        Donors are dealt: every participant's answer is a donor once before one is twice, so that an agent's answers get
-        participants' distribution and not a draw from it. Participants' answers stay."""
+        A donor is drawn for each answer, so that an agent's answers are a sample of participants' distribution. Had
+        they exactly participants' numbers, a classifier would learn differences that are the other way round where it
+        judges (:mod:`judging.tells.matching`). Participants' answers stay."""
         donors = [seen for seen, group in zip(answers, groups, strict=True) if group == PARTICIPANTS]
-        hands: dict[str, list[SeenAnswer]] = {}
         planted = []
         for seen, group in zip(answers, groups, strict=True):
             if group == PARTICIPANTS:
                 planted.append(Planted(seen, True))
                 continue
-            hand = hands.setdefault(group, [])
-            if not hand:
-                hand += chance.sample(donors, len(donors))
-            changed = self.plant(seen, hand.pop())
+            changed = self.plant(seen, chance.choice(donors))
             if changed.seen.is_empty():
                 changed = Planted(seen, False)
             self.check(seen, changed.seen)

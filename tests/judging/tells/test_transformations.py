@@ -5,6 +5,7 @@ import random
 import string
 import unicodedata
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from agents.language.words.vocabulary import lemma
 from agents.stimuli import SHOWN, Asked, ShownAnswer
 from agents.word_boundaries import count_words, counted_words
 from judging.tells.hedges import hedges, without_hedges
+from judging.tells.matching import matched
 from judging.tells.registry import TRANSFORMATIONS
 from judging.tells.seen import SeenAnswer
 from judging.tells.transformation import PARTICIPANTS, AlteredError, Transformation
@@ -232,51 +234,66 @@ def test_end_marks_stay_at_the_end() -> None:
     assert of("length").take_away(caption("A dog runs"), (2,)).texts() == ["A dog"]
 
 
-def test_groups_of_one_size_have_the_same_lengths_afterwards() -> None:
+def test_groups_are_samples_of_one_distribution_afterwards() -> None:
+    """By the test of Kolmogorov and Smirnov, which finds the difference before."""
     chance = random.Random(3)
     sizes = {PARTICIPANTS: (1, 9), "a": (4, 12), "b": (2, 30)}
     answers = []
     groups = []
     for group, (least, most) in sizes.items():
-        for _ in range(40):
+        for _ in range(300):
             answers.append(caption(" ".join(["word"] * chance.randint(least, most))))
             groups.append(group)
     after, targets = of("length").take_away_all(answers, groups, random.Random(0))
-    lengths = {
-        group: Counter(of("length").measure(seen) for seen, whose in zip(after, groups, strict=True) if whose == group)
-        for group in sizes
-    }
-    assert lengths["a"] == lengths["b"] == lengths[PARTICIPANTS]
-    assert len(lengths["a"]) > 3  # and not all of one length
-    for before, changed, target in zip(answers, after, targets, strict=True):
-        assert of("length").measure(changed) == min(of("length").measure(before), target[0])
-    # Group by group the smallest of the sorted lengths at each rank.
-    own = [sorted(of("length").measure(seen) for seen in answers[at : at + 40]) for at in (0, 40, 80)]
-    assert sorted(lengths["a"].elements()) == [min(at_rank) for at_rank in zip(*own, strict=True)]
-    again, _ = of("length").take_away_all(after, groups, random.Random(1))
-    assert again == after
+    before = lengths_of("length", answers, groups)
+    lengths = lengths_of("length", after, groups)
+    for first, second in itertools.combinations(sizes, 2):
+        assert scipy.stats.ks_2samp(before[first], before[second]).pvalue < 1e-6
+        assert scipy.stats.ks_2samp(lengths[first], lengths[second]).pvalue > 0.05
+    assert len(set(lengths["a"])) > 3  # and not all of one length
+    assert np.mean(lengths[PARTICIPANTS]) > np.mean(before[PARTICIPANTS]) - 0.5  # the shortest lose little
+    for uncut, changed, target in zip(answers, after, targets, strict=True):
+        assert of("length").measure(changed) == min(of("length").measure(uncut), target[0])
 
 
-def test_groups_of_other_sizes_have_the_same_distribution_but_for_a_step() -> None:
+def test_what_training_answers_have_too_much_of_the_others_do_not_lack() -> None:
+    """Where all groups have exactly the same numbers, the difference of means in one half of the answers is that of the
+    other half with the other sign: their correlation is -1, and a classifier that learns it is wrong elsewhere."""
+    halves = []
+    for seed in range(300):
+        chance = random.Random(seed)
+        values = [chance.gauss(10, 3) + (place >= 80) for place in range(160)]
+        lengths = matched(values, [PARTICIPANTS] * 80 + ["a"] * 80, chance)
+        half = [place % 2 == 0 for place in range(160)]
+        means = []
+        for is_first in (True, False):
+            sides = [
+                np.mean([lengths[place] for place in range(at, at + 80) if half[place] is is_first]) for at in (0, 80)
+            ]
+            means.append(sides[0] - sides[1])
+        halves.append(means)
+    correlation = np.corrcoef(np.array(halves).T)[0, 1]
+    assert abs(correlation) < 0.15  # 2.6 standard errors
+    assert abs(np.mean(halves)) < 0.1  # and neither group stays longer
+
+
+def test_groups_of_other_sizes_are_samples_of_one_distribution() -> None:
     chance = random.Random(4)
     sizes = {PARTICIPANTS: 90, "a": 40, "b": 25}
     groups = [group for group, number in sizes.items() for _ in range(number)]
     answers = [drawn_path(chance) for _ in groups]
     for name in ("length", "path_length"):
         after, _ = of(name).take_away_all(answers, groups, random.Random(0))
-        values = {
-            group: [of(name).measure(s) for s, w in zip(after, groups, strict=True) if w == group] for group in sizes
-        }
+        values = lengths_of(name, after, groups)
         for first, second in itertools.combinations(sizes, 2):
-            step = 1 / sizes[first] + 1 / sizes[second]
-            rounding = 0.07 if name == "path_length" else 0
-            ours = np.sort(values[first])
-            # The distance of Kolmogorov and Smirnov, with the one sample moved by what whole pixels change.
-            moved = [
-                scipy.stats.ks_2samp(ours + by, values[second], alternative=side).statistic
-                for by, side in ((rounding, "greater"), (-rounding, "less"))
-            ]
-            assert max(moved) <= step + 1e-9
+            assert scipy.stats.ks_2samp(values[first], values[second]).pvalue > 0.05
+
+
+def lengths_of(name: str, answers: Sequence[SeenAnswer], groups: Sequence[str]) -> dict[str, list[float]]:
+    values: dict[str, list[float]] = {}
+    for seen, group in zip(answers, groups, strict=True):
+        values.setdefault(group, []).append(of(name).measure(seen))
+    return values
 
 
 def test_messages_are_matched_within_excerpts_of_as_many_messages() -> None:
@@ -284,7 +301,8 @@ def test_messages_are_matched_within_excerpts_of_as_many_messages() -> None:
     long = [talk("a b c d e", "x", "a b c d"), talk("a b c d", "x", "a b")]
     after, targets = of("length").take_away_all([*short, *long], [PARTICIPANTS, "m"] * 2, random.Random(0))
     assert [len(target) for target in targets] == [1, 1, 2, 2]
-    assert [seen.texts() for seen in after] == [["one"], ["one"], ["a b c d", "a b"], ["a b c d", "a b"]]
+    assert [seen.texts() for seen in after[:2]] == [["one"], ["one"]]
+    assert all(number in (2, 4) for target in targets[2:] for number in target)  # and none of the short excerpts' one
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -353,7 +371,7 @@ def answer_of(task: Asked, chance: random.Random) -> SeenAnswer:
 def test_planting_changes_machines_alone_and_passes_the_check(name: str) -> None:
     chance = random.Random(5)
     for task in of(name).plant_tasks:
-        answers = [answer_of(task, chance) for _ in range(60)]
+        answers = [answer_of(task, chance) for _ in range(300)]
         groups = [chance.choice([PARTICIPANTS, "a", "b"]) for _ in answers]
         planted, _ = of(name).plant_all(answers, groups, random.Random(0))
         again, _ = of(name).plant_all(answers, groups, random.Random(0))
@@ -367,8 +385,8 @@ def test_planting_changes_machines_alone_and_passes_the_check(name: str) -> None
 
 def test_planted_case_end_marks_and_hedges_are_distributed_as_participants() -> None:
     people = [caption(text) for text in ("a dog.", "A dog", "A DOG!", "maybe a dog")] * 5
-    machines = [caption(f"The cat sits {number}, here;") for number in range(20)]
-    groups = [PARTICIPANTS] * 20 + ["m"] * 20
+    machines = [caption(f"The cat sits {number}, here;") for number in range(1000)]
+    groups = [PARTICIPANTS] * 20 + ["m"] * 1000
     for name, form in {
         "case": lambda text: (text[0].isupper(), text.isupper()),
         "punctuation": lambda text: text.rstrip(string.punctuation) != text and text[-1],
@@ -376,7 +394,11 @@ def test_planted_case_end_marks_and_hedges_are_distributed_as_participants() -> 
     }.items():
         planted, _ = of(name).plant_all([*people, *machines], groups, random.Random(1))
         texts = [one.seen.texts()[0] for one in planted]
-        assert Counter(map(str, map(form, texts[20:]))) == Counter(map(str, map(form, texts[:20])))
+        of_machines = Counter(map(str, map(form, texts[20:])))
+        of_people = Counter(map(str, map(form, texts[:20])))
+        assert of_machines.keys() == of_people.keys()
+        for found, number in of_people.items():
+            assert of_machines[found] / 1000 == pytest.approx(number / 20, abs=0.05)  # 3 standard errors
         assert all(one.is_reached for one in planted)
     assert without_hedges(texts[-1]).casefold() == machines[-1].texts()[0].casefold()
 
@@ -405,9 +427,11 @@ def test_planted_lengths_are_participants_where_they_can_be() -> None:
     people = [caption(" ".join("x" * number)) for number in (2, 4, 6)]
     machines = [caption(" ".join("y" * number)) for number in (1, 9, 9)]
     planted, targets = of("length").plant_all([*people, *machines], [PARTICIPANTS] * 3 + ["m"] * 3, random.Random(0))
-    assert sorted(of("length").measure(one.seen) for one in planted[3:]) == [1, 4, 6]
-    assert [one.is_reached for one in planted] == [True] * 3 + [False, True, True]
-    assert sorted(target[0] for target in targets[3:]) == [2, 4, 6]
+    assert {target[0] for target in targets[3:]} <= {2, 4, 6}
+    for one, before, target in zip(planted[3:], machines, targets[3:], strict=True):
+        assert of("length").measure(one.seen) == min(of("length").measure(before), target[0])
+        assert one.is_reached == (of("length").measure(before) >= target[0])
+    assert not planted[3].is_reached
 
 
 def test_a_planted_first_fixation_is_at_the_donors_place() -> None:

@@ -77,8 +77,8 @@ def pair_sentences(rows: Table[ContaminatedPairs], cues: Collection[str]) -> Ite
     high = f"{100 * conversation_rate(first.rate.high):.0f}"
     between = f"about {value} %" if low == high else f"about {value} % ({low} to {high} %)"
     told = (
-        f"A conversation of people beside a machine's counts as written by somebody else if one of both participants' "
-        f"messages are: {between} of them"
+        "A conversation of people beside a machine's counts as written by somebody else if the messages of either "
+        f"participant are: {between} of them"
     )
     if first.source == KNOWN:
         told += "; judges are taken to guess there, so that the pass rate is 0.5"

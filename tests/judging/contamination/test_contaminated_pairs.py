@@ -263,7 +263,7 @@ def test_traces_of_conversations_correct_pass_rates(folder: Path) -> None:
     assert len(after.pop("contamination_pairs")) == 1
     for name, table in after.items():
         assert list(map(str, table.records())) == list(map(str, plain.tables.by_name()[name].records())), name
-    assert any("one of both participants' messages are" in sentence for sentence in corrected.sentences())
+    assert any("the messages of either participant are" in sentence for sentence in corrected.sentences())
 
 
 def test_the_command_writes_the_table_of_pairs(folder: Path, tmp_path: Path) -> None:

@@ -69,3 +69,19 @@ def test_at_rate_zero_alarms_are_counted(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(script, "estimate_rate", alarmed)
     shares, _ = script.simulate("middle", True, 0.0, 20)
     assert {share[0]: share[-1] for share in shares}["alarm"] == "fails"
+
+
+@pytest.mark.parametrize(("low", "verdict"), [(0.0, "holds more"), (0.001, "fails")])
+def test_intervals_that_always_hold_are_too_wide_but_near_zero(
+    monkeypatch: pytest.MonkeyPatch, low: float, verdict: str
+) -> None:
+    """At a rate of 0.1: nominal on one side alone where intervals begin at 0."""
+    whole = script.estimate_rate
+
+    def wide(*counts: Counts) -> Rate:
+        found = whole(*counts)
+        return replace(found, estimate=replace(found.estimate, low=low, high=0.9))
+
+    monkeypatch.setattr(script, "estimate_rate", wide)
+    shares, _ = script.simulate("strong", True, 0.1, 80)
+    assert {share[0]: share[-1] for share in shares}["rate"] == verdict

@@ -90,6 +90,8 @@ class Judge:
     What is said in a meeting does not count, and neither do the page's questions to a lobby, which are no events."""
     consent: str | None = None
     """The SHA-256 of the text that was in force when the participant joined."""
+    codeword: str | None = None
+    """The word of the hidden instruction on their pages; None where there is none."""
 
     @property
     def step(self) -> int:
@@ -187,6 +189,7 @@ class State:
             event.kit,
             last_seen=event.at,
             consent=None if self.consent is None else self.consent.sha256,
+            codeword=event.codeword,
         )
         self.judges[judge.code] = judge
         self.by_session[judge.session] = judge

@@ -344,9 +344,13 @@
     return Turinglike.test(view, tools).catch(failed);
   }
 
-  const writingTools = () => ({ actions, alarm, off, phrase, put, send, show, stage, tell, words });
-  const ask = (view) => Turinglike.ask(view, writingTools());
-  const check = (view) => Turinglike.check(view, writingTools());
+  const writingTools = () => ({ actions, alarm, off, phrase, send, show, stage, tell, words });
+  function ask(view) {
+    return Turinglike.ask(view, writingTools());
+  }
+  function check(view) {
+    return Turinglike.check(view, writingTools());
+  }
 
   /** Radio buttons of the verdicts: a click or a key chooses; "Next" or Enter sends the form, with `submitted`. */
   function verdictForm(view, submitted) {

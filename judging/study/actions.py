@@ -46,6 +46,8 @@ if TYPE_CHECKING:
     from judging.study.results.planning import PlannedMeasure
 
 T = TypeVar("T")
+LARGEST_BODY = 256 * 1024
+"""Bytes of what a page sends at once: the longest text, with as many traces of its writing as a page records."""
 EARLY_STOPPING = "With early stopping by the decisions of `turinglike study status`"
 
 
@@ -114,7 +116,7 @@ def serve_study(
     hosts = LOOPBACK | {name.lower() for name in allow_host}
     if host not in ("0.0.0.0", "::"):
         hosts |= {host.lower()}
-    rules = Rules(frozenset(hosts), None, body_bytes=64 * 1024)
+    rules = Rules(frozenset(hosts), None, body_bytes=LARGEST_BODY)
     log = ServerLog(quiet)
     log.start()
     for warning in phrase_warnings(study, material.settings):

@@ -93,7 +93,8 @@
 
   /** The log as it is sent, with the characters of the text. */
   const sent = (log, characters) => ({
-    ...{ inserted: log.inserted, keys: log.keys, deletions: log.deletions },
+    inserted: log.inserted.toSorted((one, other) => one.at - other.at), // a composition is told at its end
+    ...{ keys: log.keys, deletions: log.deletions },
     ...{ hidden: spansOf(log, "hidden"), unfocused: spansOf(log, "unfocused") },
     ...{ first_key: log.keys[0] ?? null, characters },
   });

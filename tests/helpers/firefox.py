@@ -1,4 +1,4 @@
-"""A real, headless Firefox, driven over WebDriver BiDi (W3C): a page is opened, scripts run, keys and the pointer act."""
+"""A real, headless Firefox, driven over WebDriver BiDi (W3C): a page is opened, scripts run, keys are pressed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -83,25 +83,9 @@ class FirefoxPage:
         source = {"type": "key", "id": "keyboard", "actions": actions}
         self._ask("input.performActions", context=self._tab, actions=[source])
 
-    def drag(self, begin: tuple[float, float], end: tuple[float, float]) -> None:
-        """Press the mouse at a place of the window, move it in steps to another, and release it."""
-        points = [
-            tuple(start + (stop - start) * at / 8 for start, stop in zip(begin, end, strict=True)) for at in range(9)
-        ]
-        moves = [{"type": "pointerMove", "x": round(x), "y": round(y), "duration": 60} for x, y in points]
-        down = {"type": "pointerDown", "button": 0}
-        up = {"type": "pointerUp", "button": 0}
-        pause = {"type": "pause", "duration": 300}
-        mouse = {"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}}
-        self._ask(
-            "input.performActions",
-            context=self._tab,
-            actions=[{**mouse, "actions": [moves[0], down, pause, *moves[1:], pause, up]}],
-        )
-
 
 @contextmanager
-def firefox(folder: Path, arguments: Sequence[str] = ()) -> Iterator[FirefoxPage]:
+def firefox(folder: Path) -> Iterator[FirefoxPage]:
     """A Firefox with a new profile in ``folder``, which ends with the block."""
     from websockets.sync.client import connect
 
@@ -113,7 +97,7 @@ def firefox(folder: Path, arguments: Sequence[str] = ()) -> Iterator[FirefoxPage
     log = folder / "firefox.log"
     command = [FIREFOX, "--headless", "--no-remote", "--remote-debugging-port", "0", "--profile", str(profile)]
     with log.open("wb") as file:
-        process = subprocess.Popen([*command, *arguments, "about:blank"], stdout=file, stderr=file)
+        process = subprocess.Popen([*command, "about:blank"], stdout=file, stderr=file)
     try:
         until = time.monotonic() + PATIENCE
         while (found := re.search(r"WebDriver BiDi listening on (ws://\S+)", log.read_text())) is None:

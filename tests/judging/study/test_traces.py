@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 import random
@@ -80,7 +81,8 @@ def test_what_cannot_be_is_refused_with_its_line(tmp_path: Path, changes: dict[s
     study = made(tmp_path, "word_association")
     text = (study / "study.toml").read_text()
     if "consent" in changes:
-        begin, end = text.index('consent = """'), text.index("instructions = ")
+        begin = text.index('consent = """')
+        end = text.index("instructions = ")
         text = f"{text[:begin]}consent = {json.dumps(changes.pop('consent'))}\n{text[end:]}"
     (study / "study.toml").write_text(text)
     if "questions" in changes:
@@ -251,12 +253,14 @@ def test_the_largest_traces_fit_into_what_a_page_may_send() -> None:
 
 
 def test_the_sums_are_those_of_an_edited_text() -> None:
-    """Texts are edited at random, and what is told is recounted from the edits. Nothing of such a text is unexplained."""
+    """Texts are edited at random, and what is told is recounted from the edits. Nothing of them is unexplained."""
     chance = random.Random(5)
     for _ in range(300):
         text = ""
         at = 0
-        keys, deletions, inserted = [], [], []
+        keys: list[int] = []
+        deletions: list[int] = []
+        inserted: list[dict[str, Any]] = []
         counted = dict.fromkeys(("paste", "drop", "autofill", "composition", "other"), 0)
         for _ in range(chance.randrange(1, 60)):
             at += chance.randrange(1, 400)
@@ -369,9 +373,9 @@ def test_messages_have_their_traces_by_position(tmp_path: Path, monkeypatch: pyt
         for turn in range(4):
             judge = served.state.judges[talk.people[turn % 2]]
             text = f"{turn} {judge.codeword}" if turn == 2 else f"message {turn}"
-            said = {"turn": turn, "text": text} | ({} if turn == 1 else {"traces": {**TRACES, "keys": [400 + turn]}})
-            if "traces" in said:
-                said["traces"]["first_key"] = 400 + turn
+            said: dict[str, Any] = {"turn": turn, "text": text}
+            if turn != 1:
+                said["traces"] = {**TRACES, "keys": [400 + turn], "first_key": 400 + turn}
             assert await lobby.move(judge, said) is None
         assert view(served, people[0])["codeword"] == people[0].codeword
 
@@ -389,39 +393,40 @@ def test_messages_have_their_traces_by_position(tmp_path: Path, monkeypatch: pyt
 def test_people_of_live_tests_have_traces_and_machines_have_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, preset: str
 ) -> None:
-    given = {"wanted": 1, "record": True, "copied_instruction": True}
-    given |= {"exchanges": [2], "person_deceives": 0.0} if preset == "online" else {"minutes": 100.0}
+    given: dict[str, Any] = {"wanted": 1, "record": True, "copied_instruction": True}
+    if preset == "online":
+        given |= {"exchanges": [2], "person_deceives": 0.0}
+    else:
+        given |= {"minutes": 100.0}
     study = online_studies.made(tmp_path, preset, **given)
     online_studies.replies(monkeypatch)
 
     async def work(served: ServedStudy) -> None:
         people = [await arrived(served, "test") for _ in range(2)]
         lobby = lobby_of(served)
-        for _ in range(2):
-            views = {judge.code: await lobby.look(judge) for judge in people}
+        for judge in people * 2:
+            await lobby.look(judge)
         [test] = served.state.meetings.values()
         for judge in people:
-            said = {"test": test.id, "act": "ready"}
-            assert await lobby.move(judge, said) is None
+            assert await lobby.move(judge, {"test": test.id, "act": "ready"}) is None
         judge, person = roles(served, test)
         side = test.people.index(person.code)
+        said: dict[str, Any] = {"test": test.id, "act": "judge", "turn": 2, "human": 1}
         if preset == "online":
             for turn in (1, 2):
+                await awaited(lobby, judge, "ask")
                 common = {"test": test.id, "turn": turn, "traces": TRACES}
                 assert await lobby.move(judge, {**common, "act": "ask", "text": f"question {turn}"}) is None
                 assert await lobby.move(person, {**common, "act": "answer", "text": f"answer {turn}"}) is None
-                machine = 3 - side
-                await lobby.play(test, machine)
-            said = {"test": test.id, "act": "judge", "turn": 2, "human": 1}
+            await awaited(lobby, judge, "judge")
         else:
             for number in (1, 2):
                 common = {"test": test.id, "act": "say", "id": f"m{number}", "traces": TRACES}
                 assert await lobby.move(judge, {**common, "side": side, "text": f"question {number}"}) is None
                 assert await lobby.move(person, {**common, "text": f"answer {number}"}) is None
             monkeypatch.setattr(lobby, "clock", lambda meeting: 1e6)
-            said = {"test": test.id, "act": "judge", "human": 1, "confidence": 0.5, "codes": []}
+            said |= {"confidence": 0.5, "codes": []}
         assert await lobby.move(judge, said) is None
-        assert views
 
     run(study, work)
     assert main(["study", "export", str(study), "-o", str(tmp_path / "out")]) == 0
@@ -431,6 +436,12 @@ def test_people_of_live_tests_have_traces_and_machines_have_none(
         assert len(record["raw"]["traces"]) == len(messages)
         for message, told, marks in zip(messages, record["raw"]["traces"], record["raw"]["checks"], strict=True):
             assert (told is None) is (marks is None) is not message["agent"].startswith("human:")
+
+
+async def awaited(lobby: Any, judge: Judge, act: str) -> None:
+    """Wait until an act is awaited of the judge: the machine has answered, and its answer is shown."""
+    while (await lobby.look(judge))["act"] != act:
+        await asyncio.sleep(0.01)
 
 
 def roles(served: ServedStudy, test: Any) -> tuple[Judge, Judge]:
@@ -478,7 +489,7 @@ def test_the_form_lets_the_same_be_said_of_the_same_picture(
     study = changed(made(tmp_path, task, number=2), twice=0.5)
     objects = {"s0": "dog cat sun", "s1": "tree car sofa", "s2": "cup hat pen"}
     objects |= {"s3": "bed fish shoe", "s4": "road bird lamp", "s5": "desk door window"}
-    said = {name: text.split() for name, text in objects.items()}
+    said: dict[str, Any] = {name: text.split() for name, text in objects.items()}
     if task == "image_captioning":
         said = {name: f"a {text} and two more things here" for name, text in objects.items()}
 

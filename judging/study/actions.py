@@ -35,6 +35,7 @@ from judging.study.pages.phrases import phrase_warnings, read_phrases
 from judging.study.pages.trial_material import TrialMaterial
 from judging.study.results.printed_status import print_judges, print_study
 from judging.study.serving_study import ServedStudy
+from judging.study.writing_checks import WritingChecks
 from serving.files.atomic_files import lock
 from serving.files.output_paths import refuse_existing
 from serving.files.terminal import print_json, print_line
@@ -59,6 +60,7 @@ def check_study(study: Path) -> None:
     warnings = material.warnings()
     try:
         read_phrases(study, material.settings)
+        WritingChecks(study, material)
         warnings += phrase_warnings(study, material.settings)
         if told := sentence_on(material.settings):
             warnings.append(told)

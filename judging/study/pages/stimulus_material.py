@@ -96,8 +96,9 @@ class AskMaterial(SetMaterial):
         return {name: number for number, name in enumerate(self.stimuli, start=1)}
 
     def summary(self) -> str:
-        """With the number of stimuli of the set."""
-        return f"{super().summary()} of {count(len(self.stimuli), 'stimulus', 'stimuli')}"
+        """With the number of stimuli of the set, and how many of a participant's come twice."""
+        twice = f", {self._twice:,} of them twice" if self._twice else ""
+        return f"{super().summary()} of {count(len(self.stimuli), 'stimulus', 'stimuli')}{twice}"
 
     def extent(self) -> Extent:
         """The stimuli of a participant."""

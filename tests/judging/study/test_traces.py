@@ -21,6 +21,7 @@ from judging.study.log.steps import MaterialStep
 from judging.study.log.traces import TypingTraces
 from judging.study.meetings import lobby_of_talks
 from judging.study.pages.page_answers import LONGEST_MESSAGE, LONGEST_RT, BadAnswer, Refused
+from judging.study.pages.phrases import phrase_of, read_phrases
 from judging.study.pages.sent_traces import MOST_CHARACTERS, MOST_SPANS, MOST_TIMES
 from judging.study.results.writing import traces_told
 from judging.study.serving_study import ServedStudy
@@ -178,6 +179,27 @@ def test_a_study_that_asks_for_nothing_is_as_it_was(tmp_path: Path) -> None:
     assert not any({"traces", "codeword"} & event.keys() for event in events(study))
     assert not any(step["kind"] == "check" for event in events(study) for step in event.get("steps", ()))
     assert all(record["raw"].keys() == {"rt", "away"} for record in exported(study))
+
+
+def test_words_of_the_instruction_are_the_studys_own_and_must_be_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = changed(written(tmp_path), copied_instruction=True, phrases="own.toml")
+    (tmp_path / "plain").mkdir()
+    own = read_phrases(study, read_settings(written(tmp_path / "plain")))
+    own = {name: text for name, text in own.items() if phrase_of(name) == name}
+
+    async def work(served: ServedStudy) -> None:
+        judge, _ = await served.join(None, None)
+        assert judge.codeword in ("ziggurat", "obelisk")
+
+    for codewords, rc in ((" ", 2), ("ziggurat obelisk", 0)):
+        lines = (f"{name} = {json.dumps(text)}\n" for name, text in {**own, "codewords": codewords}.items())
+        (study / "own.toml").write_text("".join(lines), "utf-8")
+        capsys.readouterr()
+        assert main(["study", "check", str(study)]) == rc
+        assert ("codewords: give words" in capsys.readouterr().err) is (rc == 2)
+    run(study, work)
 
 
 # what a page may send
@@ -454,8 +476,10 @@ def roles(served: ServedStudy, test: Any) -> tuple[Judge, Judge]:
 # checks
 
 
-def test_a_share_comes_twice_and_is_no_trial(tmp_path: Path) -> None:
+def test_a_share_comes_twice_and_is_no_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = written(tmp_path, number=6, twice=0.4)
+    assert main(["study", "check", str(study)]) == 0
+    assert "6 for each participant of 6 stimuli, 2 of them twice" in capsys.readouterr().out
 
     async def work(served: ServedStudy) -> None:
         for _ in range(20):

@@ -404,8 +404,8 @@ def field_in(page: FirefoxPage, number: int) -> None:
 )
 def test_what_each_way_of_writing_leaves_in_firefox(tmp_path: Path) -> None:
     """Keys and the clipboard are real; a drop, what is filled in, an input method and dictation are their events."""
-    names = ["typed", "pasted", "dropped", "filled in", "composed", "spoken", "undone"][:6]
-    study = captions(tmp_path, len(names), copied_instruction=True)
+    names = ["typed", "pasted", "dropped", "filled in", "composed", "spoken"]
+    study = captions(tmp_path, len(names))
     (tmp_path / "firefox").mkdir()
     with serving(study) as server, firefox(tmp_path / "firefox") as page:
         page.goto(server.url)
@@ -435,14 +435,18 @@ def test_what_each_way_of_writing_leaves_in_firefox(tmp_path: Path) -> None:
 @pytest.mark.skipif(
     FIREFOX is None, reason="no Firefox: install Debian's firefox-esr or name one in TURINGLIKE_FIREFOX"
 )
-def test_the_instruction_is_in_a_copy_of_the_page_in_firefox(tmp_path: Path) -> None:
-    study = captions(tmp_path, 1, copied_instruction=True)
+def test_what_is_undone_and_the_copy_of_the_page_in_firefox(tmp_path: Path) -> None:
+    study = captions(tmp_path, 2, copied_instruction=True)
     (tmp_path / "firefox").mkdir()
     with serving(study) as server, firefox(tmp_path / "firefox") as page:
         page.goto(server.url)
         for name in ("Begin", "I agree", "Continue"):
             press_in(page, name)
         field_in(page, 1)
+        page.press("ab", f"{CONTROL}a", f"{CONTROL}c", "\ue010", f"{CONTROL}v", f"{CONTROL}v", f"{CONTROL}z")
+        page.press(f"{CONTROL}\ue008z")  # with Shift: done again
+        press_in(page, "Continue")
+        field_in(page, 2)
         [judge] = read_state(study).judges.values()
         page.evaluate("document.activeElement.blur()")
         page.press(f"{CONTROL}a", f"{CONTROL}c")
@@ -459,3 +463,4 @@ def test_the_instruction_is_in_a_copy_of_the_page_in_firefox(tmp_path: Path) -> 
             "(box => [box.width, box.height])(document.querySelector('.unseen').getBoundingClientRect())"
         )
         assert max(box) <= 1
+    assert what_was_left(study) == [EXPECTED["undone"]]

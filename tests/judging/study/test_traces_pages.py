@@ -226,13 +226,31 @@ def test_traces_outlive_a_reload_of_the_page_and_go_with_the_step(browser: Brows
         assert page.evaluate("sessionStorage.getItem('traces')") is None
     assert what_was_left(study) == [([], len(TYPED), 0), ([], 1, 0)]
     assert [record["raw"]["traces"]["unexplained_characters"] for record in exported(study)] == [0, 0]
-    first = exported_times(study)
-    assert first == sorted(first)
+    assert exported_times(study) == sorted(exported_times(study))
 
 
 def exported_times(study: Path) -> list[int]:
     [judge] = read_state(study).judges.values()
     return next(answer.traces.keys for answer in judge.answers if getattr(answer, "traces", None) is not None)
+
+
+def test_an_answer_that_is_written_anew_has_the_traces_of_both(browser: Browser, page: Page, tmp_path: Path) -> None:
+    study = changed(made(tmp_path, "word_association", number=1), record=True)
+    with serving(study) as server:
+        begin_in(page, server.url)
+        ready(page)
+        for text in ("two words", "three more words", "moon"):
+            page.keyboard.press("Control+a")
+            page.keyboard.type(text)
+            page.get_by_role("button", name="Continue").click()
+            page.get_by_text("Please answer with one word.").or_(page.locator(".code")).wait_for()
+            if text != "moon":
+                page.locator("#answer").focus()
+                page.wait_for_function("document.querySelector('button[type=submit]').ariaDisabled !== 'true'")
+        page.locator(".code").wait_for()
+    times = exported_times(study)
+    assert len(times) == len("two words") + len("three more words") + len("moon")
+    assert times == sorted(times)
 
 
 def test_who_looks_elsewhere_is_away(browser: Browser, page: Page, tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from serving.conversations.conversation import Conversation
 from serving.conversations.scenario import read_pair_settings
 from serving.conversations.transcript import instructions_of
 from serving.runs.estimates import Estimate
-from serving.runs.forecast import Forecast, row_lengths, spread, unix_time
+from serving.runs.forecast import Forecast, row_lengths, unix_time
+from serving.runs.forecast_sample import spread
 from serving.runs.records import RecordHeader
 from serving.runs.resume import ResumeState
 from serving.runs.run import Run

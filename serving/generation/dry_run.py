@@ -29,7 +29,8 @@ from serving.generation.assignments import Assignment, GenerateOptions, chosen_t
 from serving.generation.measured_speed import MeasuredSpeed, Needs, read_measured, speed_for
 from serving.generation.prompt_check import check_prompts
 from serving.runs.estimates import Estimate
-from serving.runs.forecast import Numbers, row_lengths
+from serving.runs.forecast import row_lengths
+from serving.runs.forecast_sample import Numbers
 from serving.runs.opening import prepare_run
 from serving.runs.pace import Pace, mean
 from serving.runs.resume import read_states

@@ -1,7 +1,8 @@
 """How long a run will take, from the answers that it has.
 
-``generate`` asks a sample first, which :func:`spread` takes from everywhere in the set. So a :class:`Forecast` knows
-after 5 % of the answers how much work each part of the set is, in whichever order the set stands. It has three steps:
+``generate`` asks a sample first, which :func:`serving.runs.forecast_sample.spread` takes from everywhere in the
+set. So a :class:`Forecast` knows after 5 % of the answers how much work each part of the set is, in whichever order the
+set stands. It has three steps:
 
 - **Work.** Each answer's work is its part of its batch's time in the agent. Preparing counts where workers wait for it,
   and what is still unexplained is the same for each answer. Attempts that filters refused are in it.
@@ -27,7 +28,6 @@ from bisect import bisect_right, insort
 from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -35,17 +35,14 @@ import numpy as np
 
 from serving.files.line_lengths import line_lengths
 from serving.runs.estimates import Estimate, within
+from serving.runs.forecast_sample import Numbers, clusters_of
+from serving.runs.strata import drawn_together, line_through, variances_within
 from serving.runs.talks_pace import TalksPace, pace_of_talks
 
-EVERY = 25  # one stimulus of so many is in the sample
-MOST_SAMPLED = 4096  # stimuli: more would make the forecast no better, and they are held in memory
-FEWEST_CLUSTERS = 4  # in a sample, where it has as many stimuli
-ONE_PASS = 32  # a sample of fewer clusters goes along the set once
 STRATA = 64  # at most
 WINDOWS = 10  # in which the pace is looked at
 FADING = 0.8  # the weight of a window, of that of the next
 POWER = 10.0  # of the mean that stands for the longest row of a batch
-EXPLAINS = 2.0  # the slope on length is used from this many standard errors on
 RECENT = 600.0  # seconds of which the rate is taken
 MOST_BATCHES = 4096  # whose times are kept
 LOOKED_AT = 512  # of them, for how busy workers are
@@ -56,56 +53,6 @@ SHORT = 0.01  # seconds: the times of shorter batches are too coarse to say how 
 # A gap between answers that is longer than this was a pause of the run:
 PAUSE = 60.0  # seconds, and
 PAUSE_TIMES = 10.0  # times that which the next answer took
-SILVER = sqrt(2) - 1  # multiples of it, without their whole parts, are spread evenly however many there are
-
-Numbers = np.ndarray[Any, np.dtype[np.float64]]
-
-
-def spread(count: int, batch_size: int = 1, workers: int = 1, lengths: Numbers | None = None) -> list[int]:
-    """Which of ``count`` missing stimuli to ask first: the places, from 0, in the order of asking.
-
-    They are one in :data:`EVERY`, in clusters of neighbours. Stimuli of a batch are neighbours in the sample as in the
-    rest of the run, so that a set sorted by length has batches of equal lengths in both. Each cluster stands at a place
-    of its own in its part of the set: a sample of each 25th would see a single condition of a set whose conditions
-    alternate. Two passes go along the set, so that half of the sample comes from everywhere, too. With ``lengths``, of
-    the missing rows, few clusters need one pass.
-
-    A request that is tried again comes into the batch of the next cluster. So each pass goes from short rows to long
-    ones, where ``lengths`` are given: a short row in a batch of long ones changes nothing, but a long one would make a
-    batch of short ones slow.
-
-    The first cluster of each worker is one more, since first batches are slow and tell little. Empty for fewer than
-    :data:`EVERY` stimuli.
-    """
-    clusters, length, extra = _clusters(count, batch_size, workers)
-    starts = []
-    neighbours = []
-    for number in range(clusters):
-        first = number * count // clusters
-        last = (number + 1) * count // clusters - length
-        starts.append(first + int((last - first + 1) * (number * SILVER % 1)))
-        neighbours.append(starts[-1] + length if starts[-1] + length <= last else starts[-1] - length)
-    passes = [[*range(0, clusters, 2)], [*reversed(range(1, clusters, 2))]]
-    if lengths is not None:
-        if clusters < ONE_PASS:
-            passes = [[*range(clusters)]]
-        mean = [float(lengths[start : start + length].mean()) for start in starts]
-        for one in passes:
-            one.sort(key=lambda number: mean[number])
-    asked = [neighbours[(2 * number + 1) * clusters // (2 * extra)] for number in range(extra)]
-    asked += [starts[number] for one in passes for number in one]
-    return [place for start in asked for place in range(start, start + length)]
-
-
-def _clusters(count: int, batch_size: int, workers: int) -> tuple[int, int, int]:
-    """The clusters of a sample, the stimuli of each, and the clusters beside them for the workers' first batches."""
-    sampled = min(count // EVERY, MOST_SAMPLED)
-    if not sampled:
-        return 0, 0, 0
-    length = max(1, min(batch_size, sampled // FEWEST_CLUSTERS))
-    clusters = sampled // length
-    extra = workers if clusters >= FEWEST_CLUSTERS * workers else 0
-    return clusters - extra, length, extra
 
 
 def row_lengths(path: Path) -> Numbers:
@@ -143,7 +90,7 @@ class Forecast:
         total = float(self._left.sum())
         stimuli = int(np.count_nonzero(self._left))
         of_batch = max(1, round(batch_size * stimuli / max(1.0, total)))
-        self._strata = max(1, min(STRATA, _clusters(stimuli, of_batch, workers or 1)[0]))
+        self._strata = max(1, min(STRATA, clusters_of(stimuli, of_batch, workers or 1)[0]))
         before = np.cumsum(self._left) - self._left
         self._stratum = np.minimum(before * self._strata // max(1.0, total), self._strata - 1).astype(np.intp)
         # Of the answers of each stratum: their number, responding, preparing, and of their batches the mean length and
@@ -352,14 +299,14 @@ class Forecast:
         left = np.bincount(group, self._left, len(there))
         # A batch takes as long as its rows together, or as its longest row: what explains more is used.
         lines = [
-            (*_line(length / answers, work, answers), length / answers, rows)
+            (*line_through(length / answers, work, answers), length / answers, rows)
             for length, rows in zip(lengths, (self._lengths, self._longest), strict=True)
         ]
         _, slope, length, rows = min(lines, key=lambda line: line[0])
         rest = work - slope * length
-        variances = _variances(rest, answers)
+        variances = variances_within(rest, answers)
         if len(variances):
-            rest = _drawn_together(rest, answers, variances)
+            rest = drawn_together(rest, answers, variances)
         expected = float((left * rest).sum() + slope * (self._left * rows).sum())
         # Should the line cross zero, rows there take no negative time.
         expected = max(expected, float(left.sum() * work.min()))
@@ -396,42 +343,3 @@ def _longest_beside(lengths: Numbers, is_missing: np.ndarray[Any, Any], batch_si
         sizes = np.diff([*starts, len(missing)])
         longest[missing] = np.repeat(_nearly_longest(lengths[missing], starts, sizes), sizes)
     return longest
-
-
-def _line(length: Numbers, work: Numbers, answers: Numbers) -> tuple[float, float]:
-    """What length leaves unexplained of the differences in work between strata, and the work of a byte: 0 unless length
-    explains work."""
-    across = length - np.average(length, weights=answers)
-    up = work - np.average(work, weights=answers)
-    everything = float((answers * up**2).sum())
-    square = float((answers * across**2).sum())
-    if len(length) < FEWEST_CLUSTERS or not square:
-        return everything, 0.0
-    slope = float((answers * across * up).sum()) / square
-    rest = float((answers * (up - slope * across) ** 2).sum())
-    error = sqrt(rest / (len(up) - 2) / square)
-    return (rest, slope) if abs(slope) > EXPLAINS * error else (everything, 0.0)
-
-
-def _drawn_together(work: Numbers, answers: Numbers, variances: Numbers) -> Numbers:
-    """The work of an answer in each stratum, drawn towards the mean of all: wholly, where strata differ no more than
-    answers with these ``variances`` do by chance; hardly, where they differ much more."""
-    mean = np.average(work, weights=answers)
-    chance = variances / answers
-    differences = max(0.0, float(((work - mean) ** 2).sum() / (len(work) - 1) - chance.mean()))
-    kept = differences / (differences + chance) if differences else 0.0
-    return mean + kept * (work - mean)
-
-
-def _variances(work: Numbers, answers: Numbers) -> Numbers:
-    """The variance of an answer's work around its stratum, by stratum: from second differences, which a trend along the
-    set does not enlarge; from first ones where there are few strata. Empty for a single stratum."""
-    number = len(work)
-    if number < 2:
-        return np.empty(0)
-    if number < 5:
-        steps = np.diff(work) ** 2 / (1 / answers[1:] + 1 / answers[:-1])
-        return np.full(number, steps.mean())
-    bends = (work[:-2] - 2 * work[1:-1] + work[2:]) ** 2
-    bends /= 1 / answers[:-2] + 4 / answers[1:-1] + 1 / answers[2:]
-    return np.concatenate([bends[:1], bends, bends[-1:]])

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from serving.runs.estimates import Estimate, within
-from serving.runs.forecast import Forecast, Numbers, unix_time
+from serving.runs.forecast import Forecast, unix_time
+from serving.runs.forecast_sample import Numbers
 
 
 class Pace:

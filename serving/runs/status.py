@@ -285,6 +285,10 @@ def _retries(report: dict[str, Any]) -> Iterator[str]:
         codes = ", ".join(dict.fromkeys(item["code"] for item in lasting))
         yield f"{count(number, 'failure')} would occur again with the same stimuli and settings: {codes}"
     if len(failures) > len(lasting):
+        which = "other failures" if lasting else "failures"
+        if not report["samples"]:  # a server's: no command knows what it was asked
+            yield f"to try the {which} again: send these requests to the server again"
+            return
         is_of_verdicts = JUDGEMENT in report["stimuli"]
         command = "judge" if is_of_verdicts else "generate"
-        yield f"to try the {'other ' if lasting else ''}failures again: turinglike {command} … --retry-failed"
+        yield f"to try the {which} again: turinglike {command} … --retry-failed"

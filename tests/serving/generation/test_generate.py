@@ -18,7 +18,7 @@ from PIL import Image as PILImage
 
 from serving.cli import build_parser, main
 from serving.files.atomic_files import lock
-from serving.runs import forecast
+from serving.runs import forecast_sample
 from serving.runs.records import Record
 from serving.runs.resume import ResumeState
 from serving.runs.run import Run
@@ -139,7 +139,7 @@ def test_a_sample_of_the_whole_set_is_asked_first_and_changes_no_answer(
     assert run(source, "null", tmp_path / "run", *together) == 0
     assert sorted(asked) == [*range(400, 500)]
     assert asked != sorted(asked)
-    monkeypatch.setattr(forecast, "EVERY", 10**9)
+    monkeypatch.setattr(forecast_sample, "EVERY", 10**9)
     assert run(source, "null", tmp_path / "in order", *together) == 0
     assert answers(tmp_path / "run", "null") == answers(tmp_path / "in order", "null")
 

@@ -14,7 +14,7 @@ from serving.files.atomic_files import lock
 from serving.http.kept_records import kept_records
 from serving.runs.records import problems
 from serving.runs.run import Run
-from serving.runs.status import status
+from serving.runs.status import print_status, status
 from tests.helpers import served_here, server_process
 from tests.helpers.run_folders import write_run
 from tests.helpers.served_here import code, here
@@ -60,6 +60,22 @@ def test_single_answers_are_on_disk_when_they_are_given(tmp_path: Path) -> None:
     found = status(out)
     counts = found["agents"]["null"]
     assert (counts["ok"], counts["unanswered"], counts["outside"], found["complete"]) == (6, 0, 0, True)
+
+
+def test_the_status_of_what_a_server_kept_names_no_command_to_ask_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+
+    async def work(found: served_here.Here) -> None:
+        await found.client.post("/answers", json=WORD)
+
+    here(work, {"null": {"fail": "w1"}}, out=out)
+    assert print_status(out) == 0
+    printed = capsys.readouterr().out
+    assert "told_to_fail" in printed
+    assert "send these requests to the server again" in printed
+    assert "--retry-failed" not in printed
 
 
 def test_a_conversation_is_kept_after_each_message(tmp_path: Path) -> None:

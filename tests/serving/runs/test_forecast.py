@@ -13,7 +13,8 @@ from scipy.special import stdtrit
 
 from serving.files import line_lengths
 from serving.runs.estimates import Estimate, within
-from serving.runs.forecast import Forecast, row_lengths, spread, unix_time
+from serving.runs.forecast import Forecast, row_lengths, unix_time
+from serving.runs.forecast_sample import spread
 
 START = 1_700_000_000.0
 

@@ -23,7 +23,7 @@ from judging.study.log.steps import CheckStep, MaterialStep, Step, is_counted
 from judging.study.pages.material import Material
 from judging.study.pages.page_answers import BadAnswer, SentWithTime, Written, parsed_answer, tidy, visible
 from judging.study.pages.phrases import read_phrases
-from judging.study.pages.sent_traces import SentTraces, kept
+from judging.study.pages.sent_traces import TracesOfPage, kept
 
 LONGEST_CHECK = 200
 """Letters of an answer to a question of the study's own."""
@@ -34,7 +34,7 @@ class CheckSent(SentWithTime):
 
     answer: Annotated[Written, Field(max_length=LONGEST_CHECK)]
     """What the participant wrote."""
-    traces: SentTraces | None = None
+    traces: TracesOfPage = None
     """How it was written; None where the page does not tell."""
 
 

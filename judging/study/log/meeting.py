@@ -133,6 +133,8 @@ class Line:
     """A machine's text before it was cut; None where it was not."""
     traces: TypingTraces | None = None
     """How a person wrote it; None for machines, and where it is not known."""
+    traces_refused: str | None = None
+    """Why that is not known, where their page sent traces that break a rule."""
 
 
 @dataclass(slots=True)
@@ -160,7 +162,10 @@ class Talk(Meeting):
 
     def lines(self, number: int) -> list[Line]:
         """All messages, whichever ``number``, for there are only two people. Their events tell no seconds."""
-        return [Line(message.speaker, message.text, traces=message.traces) for message in self.messages]
+        return [
+            Line(message.speaker, message.text, traces=message.traces, traces_refused=message.traces_refused)
+            for message in self.messages
+        ]
 
 
 @dataclass(slots=True)
@@ -318,7 +323,7 @@ class OnlineTest(JudgedMeeting):
 
 
 def _line(speaker: Speaker, event: TestAsked | TestAnswered) -> Line:
-    return Line(speaker, event.text, event.clock, event.delay_s, event.raw, event.traces)
+    return Line(speaker, event.text, event.clock, event.delay_s, event.raw, event.traces, event.traces_refused)
 
 
 @dataclass(slots=True)
@@ -368,7 +373,8 @@ class Interrogation(JudgedMeeting):
             if message.side == number:
                 speaker: Speaker = "A" if message.who == self.people[0] else "B"
                 delay = round(max(0.0, message.clock - before), 3)
-                lines.append(Line(speaker, message.text, message.clock, delay, traces=message.traces))
+                told = {"traces": message.traces, "traces_refused": message.traces_refused}
+                lines.append(Line(speaker, message.text, message.clock, delay, **told))
                 before = message.clock
         return lines
 

@@ -51,6 +51,8 @@ class TalkSaid(LoggedEvent):
     """As it was sent, on a single line."""
     traces: TypingTraces | None = None
     """How a person wrote it; None for machines, and where the study does not record it."""
+    traces_refused: str | None = None
+    """Why there are no traces, where the page sent some that break a rule; the rest counts all the same."""
     at: Time
     """When the lobby took the message."""
 
@@ -157,6 +159,8 @@ class TestAsked(LoggedEvent):
     """None: people's texts are not cut."""
     traces: TypingTraces | None = None
     """How a person wrote it; None for machines, and where the study does not record it."""
+    traces_refused: str | None = None
+    """Why there are no traces, where the page sent some that break a rule; the rest counts all the same."""
     at: Time
     """When the lobby took the question."""
 
@@ -182,6 +186,8 @@ class TestAnswered(LoggedEvent):
     """The machine's text where it was longer than ``text``."""
     traces: TypingTraces | None = None
     """How a person wrote it; None for machines, and where the study does not record it."""
+    traces_refused: str | None = None
+    """Why there are no traces, where the page sent some that break a rule; the rest counts all the same."""
     at: Time
     """When the lobby took the answer; a machine's may be shown later, at ``clock``."""
 
@@ -205,6 +211,8 @@ class TestSaid(LoggedEvent):
     """The message's number in the page that sent it, so that it is taken once; None for a machine's."""
     traces: TypingTraces | None = None
     """How a person wrote it; None for machines, and where the study does not record it."""
+    traces_refused: str | None = None
+    """Why there are no traces, where the page sent some that break a rule; the rest counts all the same."""
     at: Time
     """When the lobby took the message."""
 

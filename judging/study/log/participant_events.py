@@ -274,6 +274,8 @@ class StimulusAnswered(StepDone):
     """The form's checks that the answer does not meet; it is kept nevertheless."""
     traces: TypingTraces | None = None
     """How it was written; None where the study does not record it, or the page did not tell."""
+    traces_refused: str | None = None
+    """Why there are no traces, where the page sent some that break a rule; the rest counts all the same."""
 
 
 class CheckAnswered(StepDone):
@@ -291,6 +293,8 @@ class CheckAnswered(StepDone):
     """Whether the page was hidden meanwhile."""
     traces: TypingTraces | None = None
     """How it was written; None where the study does not record it, or the page did not tell."""
+    traces_refused: str | None = None
+    """Why there are no traces, where the page sent some that break a rule; the rest counts all the same."""
 
 
 class TalkLeft(StepDone):

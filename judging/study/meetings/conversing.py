@@ -10,11 +10,11 @@ from judging.study.design.tables import TalkSettings, TestsOfAll, TimedTests
 from judging.study.log.meeting import Interrogation, Talk
 from judging.study.log.meeting_events import TalkSaid, TalkWithdrawn, TestSaid, TestWithdrawn
 from judging.study.log.study_log import StudyLog
-from judging.study.log.traces import TypingTraces
 from judging.study.meetings.acts import TextAct
 from judging.study.meetings.agent_server import text_of
 from judging.study.meetings.lobby import Lobby
 from judging.study.pages.page_answers import LONGEST_MESSAGE, tidy
+from judging.study.pages.sent_traces import TracesFields
 from serving.conversations.live_dialogue import LiveDialogue
 from serving.conversations.scenario import SIDES, DelaySettings, speaker_name
 from serving.conversations.transcript import Transcript, lines_of
@@ -42,8 +42,8 @@ class ConversingLobby(Lobby[C]):
         self.put = study_log.put
         self.dialogues: dict[tuple[str, int], LiveDialogue] = {}
         """The conversations as they go on, by the meeting and the other's number."""
-        self.traces: dict[str, TypingTraces] = {}
-        """The field ``traces`` of the message that a person is saying. A dialogue notes it before its ``say`` returns,
+        self.traces: TracesFields = {}
+        """The fields on traces of the message that a person is saying. A dialogue notes it before its ``say`` returns,
         and nothing else of a person meanwhile."""
 
     def dialogue(self, meeting: C, number: int) -> LiveDialogue:

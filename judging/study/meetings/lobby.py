@@ -22,11 +22,10 @@ from judging.study.log.meeting_events import TalkVoid, TestVoid
 from judging.study.log.state import Judge
 from judging.study.log.steps import MaterialKind
 from judging.study.log.study_log import StudyLog
-from judging.study.log.traces import TypingTraces
 from judging.study.meetings.acts import TextAct
 from judging.study.meetings.agent_server import AgentClient, NoAnswerError
 from judging.study.pages.page_answers import BadAnswer, Refused
-from judging.study.pages.sent_traces import kept
+from judging.study.pages.sent_traces import TracesFields, kept
 from serving.conversations.scenario import DelaySettings
 
 LOOK = 0.25
@@ -216,8 +215,8 @@ class Lobby(ABC, Generic[M]):
             self.began[meeting.id] = time.monotonic() - max(since, meeting.latest)  # of a server before this process
         return time.monotonic() - self.began[meeting.id]
 
-    def traces_of(self, code: str, sent: TextAct) -> dict[str, TypingTraces]:
-        """The field ``traces`` of the event of what a participant writes; none where they are not to be kept."""
+    def traces_of(self, code: str, sent: TextAct) -> TracesFields:
+        """The fields on traces of the event of what a participant writes; none where they are not to be kept."""
         return kept(sent.traces, is_agreed=self.records_traces(self.state.judges[code]))
 
     def is_enough(self) -> bool:

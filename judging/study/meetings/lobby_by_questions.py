@@ -7,7 +7,6 @@ from agents.word_boundaries import count_words
 from judging.study.design.settings import OnlineSettings
 from judging.study.log.meeting import AGENT_SIDES, OnlineTest
 from judging.study.log.meeting_events import OnlineTestBegan, TestAnswered, TestAsked
-from judging.study.log.traces import TypingTraces
 from judging.study.meetings.acts import TextAct, VerdictAct
 from judging.study.meetings.agent_server import text_of
 from judging.study.meetings.cells import next_cell
@@ -15,6 +14,7 @@ from judging.study.meetings.lobby import View
 from judging.study.meetings.lobby_of_tests import JudgedLobby, Seats
 from judging.study.meetings.short_texts import shortened
 from judging.study.pages.page_answers import LONGEST_MESSAGE, parsed_answer, tidy
+from judging.study.pages.sent_traces import TracesFields
 from serving.files.timestamps import now
 
 
@@ -87,7 +87,7 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
         await self._answer(test, side, sent.text, self.clock(test) - test.questions[-1].at, traces=traces)
         return None
 
-    async def _ask(self, test: OnlineTest, text: str, traces: Mapping[str, TypingTraces]) -> None:
+    async def _ask(self, test: OnlineTest, text: str, traces: TracesFields) -> None:
         before = test.shown_at(-1) if test.questions else 0.0
         clock = self.clock(test)
         await self.note(
@@ -110,10 +110,10 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
         text: str,
         seconds: float,
         raw: str | None = None,
-        traces: Mapping[str, TypingTraces] | None = None,
+        traces: TracesFields | None = None,
     ) -> None:
         """Take an answer to the last question; it took ``seconds``. ``raw`` is a machine's text before it was cut, and
-        ``traces`` the field of a person's event."""
+        ``traces`` the fields of a person's event."""
         await self.note(
             TestAnswered(
                 side=side,

@@ -21,7 +21,7 @@ from judging.study.pages.first_page import ANSWERED_S, UNITS
 from judging.study.pages.material import Extent, Material
 from judging.study.pages.page_answers import BadAnswer, SentWithTime, ToldError, Written, fastest_of, parsed_answer
 from judging.study.pages.pool import TimesSeen
-from judging.study.pages.sent_traces import SentTraces, kept
+from judging.study.pages.sent_traces import TracesOfPage, kept
 from serving.files.words import count
 from serving.sets.checking import check_rows
 from serving.sets.set_rows import Row as SetRow
@@ -43,7 +43,7 @@ class StimulusAnswer(SentWithTime):
 
     answer: Written | list[Written]
     """A text, or several where several are asked for."""
-    traces: SentTraces | None = None
+    traces: TracesOfPage = None
     """How they were written; None where the page does not tell."""
 
 

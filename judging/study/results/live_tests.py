@@ -78,7 +78,7 @@ def _conversation_of_test(test: Test, side: int, state: State, writing: WritingR
     lines = test.lines(side)
     messages = [asdict(replace(line, traces=None)) for line in lines]
     for message in messages:
-        del message["traces"]  # they are told apart from what was said
+        del message["traces"], message["traces_refused"]  # they are told apart from what was said
     withdrawn: list[RecordFields] = []
     if isinstance(test, Interrogation):
         withdrawn = [

@@ -23,21 +23,23 @@ Told = dict[str, Any]
 """A part of ``raw`` of a record."""
 
 
-def traces_told(traces: TypingTraces, text: str) -> Told:
+def traces_told(traces: TypingTraces, text: str, rt: float | None = None) -> Told:
     """The traces of a text as its record has them: with sums, times in milliseconds, and what they leave open.
 
     Characters are code points of the text as it was kept. ``typing_ms`` is from the first key to the last, and None
-    without a key; ``characters_per_s`` is the text's length by that time, and None where it is 0.
+    without a key; ``characters_per_s`` is the number of keys by that time, and None where it is 0. What came in
+    otherwise does not make anybody a fast typist. ``rt`` are the milliseconds of the answer, where they are known.
 
     ``unexplained_characters`` are those of the text that are more than the keys wrote and was inserted, without what
-    was deleted: each key writes one character or more, and each deletion takes one or more. So it is a lower bound,
-    but for keys that write two. It is 0 where the page had recorded all that it may.
+    was deleted: each deletion takes one character or more, so it is a lower bound. A composition counts once, by what
+    it added: neither its keys nor its deletions count beside it. It is 0 where the page had recorded all that it may.
     """
     characters = len(text)
     typing = traces.keys[-1] - traces.keys[0] if traces.keys else None
     inserted = sum(each.characters for each in traces.inserted)
-    is_full = MOST_TIMES in (len(traces.keys), len(traces.deletions))
-    explained = len(traces.keys) + inserted - len(traces.deletions)
+    is_full = traces.cut or (traces.typed is None and MOST_TIMES in (len(traces.keys), len(traces.deletions)))
+    typed = len(traces.keys) if traces.typed is None else traces.typed
+    explained = typed + inserted - (len(traces.deletions) - traces.composed_deletions)
     return {
         "inserted": [each.model_dump() for each in traces.inserted],
         "keys": len(traces.keys),
@@ -51,9 +53,11 @@ def traces_told(traces: TypingTraces, text: str) -> Told:
         "dropped_characters": _characters(traces, "drop"),
         "autofilled_characters": _characters(traces, "autofill"),
         "composed_characters": _characters(traces, "composition"),
+        "own_characters": _characters(traces, "own"),
+        "restored_characters": _characters(traces, "restored"),
         "other_characters": _characters(traces, "other"),
         "unexplained_characters": 0 if is_full else max(0, characters - max(0, explained)),
-        "characters_per_s": round(1000 * characters / typing, 3) if typing else None,
+        "characters_per_s": round(1000 * len(traces.keys) / typing, 3) if typing else None,
         "key_times": traces.keys,
         "deletion_times": traces.deletions,
     }
@@ -95,8 +99,10 @@ class WritingResults:
     def of_answer(self, judge: Judge, answer: StimulusAnswered) -> Told:
         """The keys ``traces``, ``checks`` and ``person_checks`` of ``raw``, as far as the study has them."""
         told: Told = {}
-        if self.records or answer.traces is not None:
-            told["traces"] = None if answer.traces is None else traces_told(answer.traces, "".join(answer.answer))
+        if self.records or answer.traces is not None or answer.traces_refused is not None:
+            text = "".join(answer.answer)
+            told["traces"] = None if answer.traces is None else traces_told(answer.traces, text, answer.rt)
+            told["traces_refused"] = answer.traces_refused
         if self.checks.are_on or judge.codeword is not None:
             texts = [*answer.answer, *(old.said for old in judge.returned if old.step == answer.step)]
             step = judge.steps[answer.step]
@@ -114,8 +120,9 @@ class WritingResults:
         judges = [self.state.judges.get(who) for who in people]
         whose = [(line, judges["AB".index(line.speaker)]) for line in lines]
         told: Told = {}
-        if self.records or any(line.traces is not None for line in lines):
+        if self.records or any(line.traces is not None or line.traces_refused is not None for line in lines):
             told["traces"] = [None if line.traces is None else traces_told(line.traces, line.text) for line in lines]
+            told["traces_refused"] = [line.traces_refused for line in lines]
         if self.checks.are_on or any(judge is not None and judge.codeword is not None for judge in judges):
             told["checks"] = [
                 None if judge is None else {"copied_instruction": has_codeword(judge, [line.text]), "twice_of": None}

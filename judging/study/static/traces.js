@@ -19,7 +19,8 @@
     insertCompositionText: "composition",
     insertFromComposition: "composition",
   };
-  const BY_KEYS = ["insertText", "insertLineBreak", "insertParagraph", "insertCompositionText", "insertFromComposition"];
+  const COMPOSING = ["insertCompositionText", "insertFromComposition", "deleteCompositionText", "deleteByComposition"];
+  const BY_KEYS = ["insertText", "insertLineBreak", "insertParagraph", ...COMPOSING];
 
   // when nobody looks: spans of ms by the browser's clock; the last has no end while it lasts
   const away = { hidden: [], unfocused: [] };
@@ -44,10 +45,14 @@
 
   const isStored = () => navigator.cookieEnabled; // without cookies a browser refuses storage, too
   function store() {
-    if (!isStored()) return;
+    if (!isStored() || !live.size) return;
     const logs = Object.fromEntries([...live].map(([field, log]) => [field, log()]));
-    if (live.size) sessionStorage.setItem(KEY, JSON.stringify({ step: stepOf, logs }));
-    else sessionStorage.removeItem(KEY);
+    sessionStorage.setItem(KEY, JSON.stringify({ step: stepOf, logs }));
+  }
+  function forget(field) {
+    live.delete(field);
+    store();
+    if (isStored() && !live.size) sessionStorage.removeItem(KEY);
   }
   /** A step is up: what was recorded in another one is removed. */
   function beginTraces(step) {
@@ -59,7 +64,7 @@
     const kept = isStored() ? JSON.parse(sessionStorage.getItem(KEY) ?? "null") : null;
     return kept?.logs[field];
   }
-  addEventListener("pagehide", store);
+  addEventListener("pagehide", store); // the times away; all else is stored with each draft
   document.addEventListener("visibilitychange", () => document.hidden && store());
 
   /** How many characters a change added and removed; what stands before `from` and from `to` on was not touched. */
@@ -77,7 +82,7 @@
   /** An empty log, which begins now. `before` are ms of an earlier load of the page, `spans` the times away then. */
   const newLog = () => ({
     ...{ begin: performance.now(), before: 0, inserted: [], keys: [], deletions: [] },
-    spans: { hidden: [], unfocused: [] },
+    ...{ typed: 0, composed_deletions: 0, cut: false, spans: { hidden: [], unfocused: [] } },
   });
   const since = (log, at = performance.now()) =>
     Math.max(0, Math.min(LATEST, Math.round(log.before + at - log.begin)));
@@ -88,16 +93,28 @@
     const spans = [...log.spans[which]];
     for (const [from, to = now] of away[which])
       if (to > log.begin) spans.push([since(log, Math.max(from, log.begin)), since(log, to)]);
-    return spans.slice(0, MOST_SPANS);
+    return spans;
   }
 
-  /** The log as it is sent, with the characters of the text. */
-  const sent = (log, characters) => ({
-    inserted: log.inserted.toSorted((one, other) => one.at - other.at), // a composition is told at its end
-    ...{ keys: log.keys, deletions: log.deletions },
-    ...{ hidden: spansOf(log, "hidden"), unfocused: spansOf(log, "unfocused") },
-    ...{ first_key: log.keys[0] ?? null, characters },
-  });
+  /** The log as it is sent, with the characters of the text: no list is longer than the server takes, and `cut` says
+   * whether anything is left out. */
+  function sent(log, characters) {
+    const { typed, composed_deletions } = log;
+    let { cut } = log;
+    const short = (list, most) => {
+      cut ||= list.length > most;
+      return list.slice(0, most);
+    };
+    const inOrder = [...log.inserted].sort((one, other) => one.at - other.at); // a composition is told at its end
+    const lists = {
+      inserted: short(inOrder, MOST_SPANS),
+      keys: short(log.keys, MOST_TIMES),
+      deletions: short(log.deletions, MOST_TIMES),
+      hidden: short(spansOf(log, "hidden"), MOST_SPANS),
+      unfocused: short(spansOf(log, "unfocused"), MOST_SPANS),
+    };
+    return { ...lists, first_key: log.keys[0] ?? null, typed, composed_deletions, characters, cut };
+  }
 
   /** An earlier log that goes on with a later one. */
   function joined(log, later) {
@@ -108,6 +125,9 @@
       inserted: [...log.inserted, ...later.inserted.map((each) => ({ ...each, at: each.at + shift }))],
       keys: [...log.keys, ...shifted(later.keys)],
       deletions: [...log.deletions, ...shifted(later.deletions)],
+      typed: log.typed + later.typed,
+      composed_deletions: log.composed_deletions + later.composed_deletions,
+      cut: log.cut || later.cut,
     };
   }
 
@@ -123,10 +143,15 @@
     const earlier = stored(field);
     let log = earlier ? { ...newLog(), ...earlier } : newLog();
     let taken = null; // the log of a text that is on its way
-    let composition = null; // what the field held when one began, and when that was
+    let composition = null; // the field of an open one, when it began, and what was in the field before it
+    let own = null; // what was copied, cut or dragged out of these fields
+    let brought = null; // what is about to be pasted or dropped
     const held = new WeakMap(); // what each field held before the event, and its selection
 
-    const add = (list, value, most) => list.length < most && list.push(value);
+    function add(list, value, most) {
+      if (list.length < most) list.push(value);
+      else log.cut = true;
+    }
     const insert = (kind, at, characters) => add(log.inserted, { kind, at, characters }, MOST_SPANS);
 
     /** A script, or this page, may have written without any event: that is nobody's key. */
@@ -134,62 +159,107 @@
       held.set(target, [target.value, target.selectionStart, target.selectionEnd]);
     }
 
+    /** What the open composition has added so far. `value` is what the field held last: by now it may be empty again,
+     * as a place for messages is once one is sent. */
+    const addedBy = ({ target, text, added }, [value] = held.get(target)) => added + difference(text, value).added;
+    function begins(target, text) {
+      ends();
+      composition = { target, text, added: 0, at: since(log) };
+    }
+    /** End the open composition, if there is one: what it added is recorded. */
+    function ends() {
+      const added = composition ? addedBy(composition) : 0;
+      if (added) insert("composition", composition.at, added);
+      composition = null;
+    }
+
     function changed(event) {
       const { target, inputType: type = "" } = event;
       const [value, from, to] = held.get(target) ?? [""];
+      const isComposed = COMPOSING.includes(type);
+      const kind = KINDS[type];
       // Keys and pastes replace the selection. A text is dropped, or corrected, elsewhere.
-      const isAtSelection = !composition && (type === "insertText" || KINDS[type] === "paste");
+      const isAtSelection = kind === "paste" || (type === "insertText" && !composition);
       const { added, removed } = difference(value, target.value, ...(isAtSelection ? [from, to] : []));
       held.set(target, [target.value]);
       const at = since(log);
-      if (type.startsWith("delete")) removed && add(log.deletions, at, MOST_TIMES);
+      // An input method may go on after a text was taken, and what comes in meanwhile is no part of what it writes.
+      if (isComposed && event.isComposing && !composition && (added || removed)) begins(target, value);
+      if (!isComposed && composition?.target === target) {
+        composition.added = addedBy(composition, [value]);
+        composition.text = target.value;
+      }
+      if (type.startsWith("delete") && !isComposed) removed && add(log.deletions, at, MOST_TIMES);
       else if (BY_KEYS.includes(type) && added <= ONE_KEY && (added || removed)) {
         add(added ? log.keys : log.deletions, at, MOST_TIMES);
-      } else if (composition) return; // its end tells what it added
+        if (!isComposed) log.typed += added;
+        else if (!added) log.composed_deletions += 1;
+      } else if (isComposed) return; // its end tells what it added
       else if (type === "") event.isTrusted && insert("autofill", at, added);
-      else if (added || KINDS[type]) insert(KINDS[type] ?? "other", at, added);
+      else if (added || kind) insert(isOwn(kind) ? "own" : (kind ?? "other"), at, added);
       else if (removed) add(log.deletions, at, MOST_TIMES);
+      if (kind === "paste" || kind === "drop") brought = null;
+    }
+
+    /** Whether a paste or a drop brings what was taken out of these fields before. */
+    const isOwn = (kind) => ["paste", "drop"].includes(kind) && own !== null && brought === own;
+    const plain = (text) => text?.replace(/\r\n?/g, "\n") ?? null;
+    function takesOut({ target }) {
+      const { value, selectionStart, selectionEnd } = target;
+      if (value && selectionEnd > selectionStart) own = plain(value.slice(selectionStart, selectionEnd));
+    }
+    function brings(event) {
+      brought = plain((event.clipboardData ?? event.dataTransfer)?.getData("text/plain"));
     }
 
     function composes({ target }) {
-      composition = { text: target.value, at: since(log) };
+      before({ target });
+      begins(target, target.value);
     }
     function composed({ target }) {
-      const { added } = difference(composition?.text ?? target.value, target.value);
-      if (added) insert("composition", composition.at, added);
-      composition = null;
       held.set(target, [target.value]); // in Firefox an event without news follows
+      ends();
+    }
+
+    /** A draft came back. Where its traces did not, nobody knows any more how it was written. */
+    function restored({ target }) {
+      held.set(target, [target.value]);
+      if (!earlier) insert("restored", since(log), [...target.value].length);
     }
 
     place.addEventListener("beforeinput", before);
     place.addEventListener("input", changed);
     place.addEventListener("compositionstart", composes);
     place.addEventListener("compositionend", composed);
+    for (const name of ["copy", "cut", "dragstart"]) place.addEventListener(name, takesOut);
+    for (const name of ["paste", "drop"]) place.addEventListener(name, brings);
+    place.addEventListener("turinglike-restored", restored);
     live.set(field, () => {
-      const all = taken ? joined(taken, log) : log;
-      const { inserted, keys, deletions } = all;
+      const open = composition ? addedBy(composition) : 0;
+      const more = open ? [{ kind: "composition", at: composition.at, characters: open }] : [];
+      const now = { ...log, inserted: [...log.inserted, ...more] };
+      const all = taken ? joined(taken, now) : now;
       const spans = { hidden: spansOf(all, "hidden"), unfocused: spansOf(all, "unfocused") };
-      return { inserted, keys, deletions, spans, before: since(all) };
+      return { ...all, begin: undefined, spans, before: since(all) };
     });
 
     return {
       /** Times are counted from `at` on, by the browser's clock. */
       begin: (at) => (log.begin = at),
       take(text) {
+        ends();
         if (taken) log = joined(taken, log);
         taken = log;
         log = newLog();
-        return sent(taken, [...text].length);
+        return sent(taken, [...text.split(/\s+/).filter(Boolean).join(" ")].length); // as the server keeps it
       },
       giveBack() {
+        ends();
         if (taken) log = joined(taken, log);
         taken = null;
       },
       done: () => (taken = null),
-      end() {
-        live.delete(field);
-        store();
-      },
+      end: () => forget(field),
     };
   }
 
@@ -197,5 +267,5 @@
   const unseen = ({ codeword }, phrase) =>
     codeword ? Turinglike.el("p.unseen", { "aria-hidden": "true" }, phrase("copied_instruction", { codeword })) : "";
 
-  Object.assign(Turinglike, { beginTraces, record, unseen });
+  Object.assign(Turinglike, { beginTraces, record, storeTraces: store, unseen });
 }

@@ -9,7 +9,7 @@ import random
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -18,7 +18,7 @@ from judging.study.actions import LARGEST_BODY
 from judging.study.design.settings import read_settings
 from judging.study.log.state import Judge, read_state
 from judging.study.log.steps import MaterialStep
-from judging.study.log.traces import TypingTraces
+from judging.study.log.traces import InsertedKind, TypingTraces
 from judging.study.meetings import lobby_of_talks
 from judging.study.pages.page_answers import LONGEST_MESSAGE, LONGEST_RT, BadAnswer, Refused
 from judging.study.pages.phrases import phrase_of, read_phrases
@@ -40,6 +40,7 @@ TRACES: dict[str, Any] = {
     "first_key": 400,
     "characters": 4,
 }
+COMPOSED_FIVE = [{"kind": "composition", "at": 1, "characters": 5}]
 QUESTIONS = [{"text": "Which day follows Monday?", "people": "(on )?tuesday"}, {"text": "Why?", "people": "free"}]
 
 
@@ -232,17 +233,42 @@ def test_words_of_the_instruction_are_the_studys_own_and_must_be_there(
         {"characters": -1},
         {"contents": "what was typed"},
         {"keys": None},
+        {"typed": -1},
+        {"composed_deletions": 2},
+        {"composed_deletions": -1},
+        {"cut": 1},
     ],
 )
-def test_traces_that_no_page_sends_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_traces_that_no_page_sends_cost_nobody_an_answer(tmp_path: Path, change: dict[str, Any]) -> None:
+    sent = {**TRACES, **change}
+
     async def work(served: ServedStudy) -> None:
         judge = await arrived(served, "ask")
-        with pytest.raises(BadAnswer):
-            await served.answer(judge, judge.step, {"answer": "moon", "traces": {**TRACES, **change}})
-        assert judge.answers[-1].kind != "ask"
-        assert (await served.answer(judge, judge.step, {"answer": "moon", "traces": TRACES})).is_new
+        await answer_all(served, judge, lambda number: {"answer": "moon", "traces": TRACES if number else sent})
 
-    run(written(tmp_path, record=True), work)
+    study = written(tmp_path, record=True)
+    run(study, work)
+    first, second = (event for event in events(study) if event.get("kind") == "ask")
+    assert "traces" not in first
+    assert next(iter(change)) in first["traces_refused"]
+    assert "traces_refused" not in second
+    first, second = (record["raw"] for record in exported(study))
+    assert first["traces"] is None
+    assert next(iter(change)) in first["traces_refused"]
+    assert second["traces"] is not None
+    assert second["traces_refused"] is None
+
+
+@pytest.mark.parametrize("sent", [5, "all", [TRACES], {"\ud800" * 300: 1}])
+def test_what_are_no_traces_at_all_costs_nobody_an_answer(tmp_path: Path, sent: Any) -> None:
+    async def work(served: ServedStudy) -> None:
+        judge = await arrived(served, "ask")
+        await answer_all(served, judge, lambda _: {"answer": "moon", "traces": sent})
+
+    study = written(tmp_path, record=True)
+    run(study, work)
+    told = [record["raw"]["traces_refused"] for record in exported(study)]
+    assert all(0 < len(why) <= 200 for why in told)
 
 
 @pytest.mark.parametrize("traces", [{}, {"traces": None}])
@@ -283,7 +309,7 @@ def test_the_sums_are_those_of_an_edited_text() -> None:
         keys: list[int] = []
         deletions: list[int] = []
         inserted: list[dict[str, Any]] = []
-        counted = dict.fromkeys(("paste", "drop", "autofill", "composition", "other"), 0)
+        counted = dict.fromkeys(get_args(InsertedKind), 0)
         for _ in range(chance.randrange(1, 60)):
             at += chance.randrange(1, 400)
             place = chance.randrange(len(text) + 1)
@@ -314,7 +340,7 @@ def test_the_sums_are_those_of_an_edited_text() -> None:
         assert told["unexplained_characters"] == 0
         if len(keys) > 1:
             assert told["typing_ms"] == keys[-1] - keys[0]
-            assert told["characters_per_s"] == pytest.approx(len(text) / (keys[-1] - keys[0]) * 1000, abs=5e-4)
+            assert told["characters_per_s"] == pytest.approx(len(keys) / (keys[-1] - keys[0]) * 1000, abs=5e-4)
         more = traces_told(traces, text + "y" * 500)  # and what came without any event is
         assert 500 - 2 * len(deletions) * 3 <= more["unexplained_characters"] <= 500
 
@@ -322,6 +348,19 @@ def test_the_sums_are_those_of_an_edited_text() -> None:
 @pytest.mark.parametrize(
     ("text", "change", "unexplained"),
     [
+        ("لا", {"keys": [1], "first_key": 1, "typed": 2, "inserted": [], "deletions": []}, 0),  # one key, two letters
+        # A composition counts once, by what it added: five keys and two deletions within it count nothing.
+        (
+            "hallo",
+            {"keys": [1] * 7, "first_key": 1, "typed": 0, "composed_deletions": 1, "inserted": COMPOSED_FIVE},
+            0,
+        ),
+        (
+            "hallo and more",
+            {"keys": [1] * 7, "first_key": 1, "typed": 0, "composed_deletions": 1, "inserted": COMPOSED_FIVE},
+            9,
+        ),
+        ("moonlight", {"keys": [1], "first_key": 1, "typed": 1, "cut": True}, 0),  # not all is known
         ("moonlight", {"keys": [], "first_key": None, "inserted": [], "deletions": []}, 9),
         ("moonlight", {"keys": [1] * 9, "first_key": 1, "inserted": [], "deletions": []}, 0),
         ("moonlight", {"keys": [1] * 9, "first_key": 1, "inserted": [], "deletions": [2] * 4}, 4),
@@ -362,9 +401,11 @@ def test_traces_are_exported_with_the_answer_and_counted_by_person(tmp_path: Pat
         "dropped_characters": 0,
         "autofilled_characters": 0,
         "composed_characters": 0,
+        "own_characters": 0,
+        "restored_characters": 0,
         "other_characters": 0,
         "unexplained_characters": 0,
-        "characters_per_s": 80.0,
+        "characters_per_s": 40.0,
         "key_times": [400, 450],
         "deletion_times": [600],
     }
@@ -398,17 +439,21 @@ def test_messages_have_their_traces_by_position(tmp_path: Path, monkeypatch: pyt
             said: dict[str, Any] = {"turn": turn, "text": text}
             if turn != 1:
                 said["traces"] = {**TRACES, "keys": [400 + turn], "first_key": 400 + turn}
+            if turn == 3:
+                said["traces"]["first_key"] = 1  # which breaks a rule, and costs nobody the message
             assert await lobby.move(judge, said) is None
         assert view(served, people[0])["codeword"] == people[0].codeword
 
     run(study, work)
     [record] = exported(study)
     told = record["raw"]["traces"]
-    assert [None if each is None else each["first_key_ms"] for each in told] == [400, None, 402, 403]
+    assert [None if each is None else each["first_key_ms"] for each in told] == [400, None, 402, None]
+    refused = "first_key: is not the first of keys"
+    assert [why and refused in why for why in record["raw"]["traces_refused"]] == [None, None, None, True]
     assert [each["copied_instruction"] for each in record["raw"]["checks"]] == [False, False, True, False]
     persons = record["raw"]["person_checks"]
     assert {code: persons[code]["copied"] for code in codes} == {codes[0]: 1, codes[1]: 0}
-    assert all("traces" not in message for message in record["answer"]["messages"])
+    assert all(not {"traces", "traces_refused"} & message.keys() for message in record["answer"]["messages"])
 
 
 @pytest.mark.parametrize("preset", ["online", "interrogation"])

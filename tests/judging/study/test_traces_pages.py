@@ -62,7 +62,7 @@ EXPECTED: dict[str, Left] = {
     "filled in": ([("autofill", len(SPOKEN))], 0, 0),
     "composed": ([("composition", 2)], 5, 0),  # the last of the five turns two signs into two others
     "spoken": ([("other", len(SPOKEN))], 0, 0),
-    "undone": ([("paste", 2), ("paste", 2), ("other", 2)], 2, 1),
+    "undone": ([("own", 2), ("own", 2), ("other", 2)], 2, 1),
 }
 
 
@@ -74,7 +74,7 @@ def what_was_left(study: Path) -> list[Left]:
     left = []
     for line in (study / "events.jsonl").read_text().splitlines():
         event = json.loads(line)
-        if event.get("kind") == "ask":
+        if event.get("kind") == "ask" and "answer" in event:  # and not one that the form refused
             traces = event["traces"]
             inserted = [(each["kind"], each["characters"]) for each in traces["inserted"]]
             left.append((inserted, len(traces["keys"]), len(traces["deletions"])))

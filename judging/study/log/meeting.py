@@ -373,8 +373,9 @@ class Interrogation(JudgedMeeting):
             if message.side == number:
                 speaker: Speaker = "A" if message.who == self.people[0] else "B"
                 delay = round(max(0.0, message.clock - before), 3)
-                told = {"traces": message.traces, "traces_refused": message.traces_refused}
-                lines.append(Line(speaker, message.text, message.clock, delay, **told))
+                traces, refused = message.traces, message.traces_refused
+                line = Line(speaker, message.text, message.clock, delay, traces=traces, traces_refused=refused)
+                lines.append(line)
                 before = message.clock
         return lines
 

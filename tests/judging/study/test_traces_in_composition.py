@@ -1,4 +1,4 @@
-"""What traces hold where writing is not plain: within a composition, of one's own text, and after a browser that died."""
+"""What traces hold where writing is not plain: in a composition, of one's own text, and after a browser that died."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_composition_of_one_message_does_not_reach_into_the_next(browser: Brow
         for page in pages:
             page.get_by_text("a woman").wait_for()
             page.context.close()
-    [traces] = told_of(study)
+    traces: Any = told_of(study)[0]
     composed = [("composition", 5)]
     pasted = [("paste", len(FOREIGN))]
     found = [[(each["kind"], each["characters"]) for each in told["inserted"]] for told in traces]

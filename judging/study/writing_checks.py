@@ -15,6 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from agents.errors import InputError
+from judging.study.pages.codewords import fit_words
 from judging.study.design.settings import WRITTEN, StudySettings
 from judging.study.design.writing_tables import FREE, Checks
 from judging.study.log.participant_events import CheckAnswered
@@ -56,9 +57,15 @@ class WritingChecks:
         self._codewords: list[str] = []
         if self.records or self.checks.copied_instruction:
             phrases = read_phrases(folder, settings)
-            self._codewords = phrases["codewords"].split()
-            if not self._codewords:
+            words = phrases["codewords"].split()
+            if not words:
                 raise InputError(f"{folder / settings.phrases}: codewords: give words, parted by blanks")
+            self._codewords = fit_words(words, material)
+            if self.checks.copied_instruction and not self._codewords:
+                raise InputError(
+                    f"{folder}: checks.copied_instruction: each word of the phrase codewords stands in the set or in "
+                    "the texts of the study, so people may write it of themselves: give other words (`phrases`)"
+                )
             if self.records:
                 self.consent = f"{self.consent.rstrip()}\n\n{phrases['consent_traces']}\n"
 

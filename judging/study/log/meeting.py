@@ -373,8 +373,8 @@ class Interrogation(JudgedMeeting):
             if message.side == number:
                 speaker: Speaker = "A" if message.who == self.people[0] else "B"
                 delay = round(max(0.0, message.clock - before), 3)
-                traces, refused = message.traces, message.traces_refused
-                line = Line(speaker, message.text, message.clock, delay, traces=traces, traces_refused=refused)
+                line = Line(speaker, message.text, message.clock, delay, traces=message.traces)
+                line.traces_refused = message.traces_refused
                 lines.append(line)
                 before = message.clock
         return lines

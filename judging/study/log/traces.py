@@ -14,8 +14,8 @@ InsertedKind = Literal["paste", "drop", "autofill", "composition", "own", "resto
 """How text came in that no single key wrote; the page tells it by the ``inputType`` of the browser's event (W3C, Input
 Events Level 2). ``autofill`` is what the browser fills in or corrects. ``composition`` is an input method's text, also
 that of many phones. ``own`` was copied, cut or dragged out of the same fields before. ``restored`` is a draft that came
-back without its traces, because the browser ended before it could keep them. ``other`` is what no browser tells apart: dictation, a suggested word, a tool that types,
-undo."""
+back without its traces, because the browser ended before it could keep them. ``other`` is what no browser tells
+apart: dictation, a suggested word, a tool that types, undo."""
 Span = Annotated[list[int], Field(min_length=2, max_length=2)]
 """From when to when, in milliseconds."""
 
@@ -49,7 +49,7 @@ class TypingTraces(Logged):
     characters: int
     """The characters (code points) of the text when it was sent, on a single line; of several fields together."""
     typed: int | None = None
-    """The characters that keys wrote outside of compositions: some keys write two. None where the page does not tell."""
+    """The characters that keys wrote outside of compositions: some keys write two. None where it is not told."""
     composed_deletions: int = 0
     """How many of ``deletions`` were within a composition, which tells by itself how much it added."""
     cut: bool = False

@@ -25,6 +25,8 @@ LATER_PHRASES = frozenset(
         "copy_code",
         "copy_selected",
         "debriefing_copied",
+        "debriefing_questions",
+        "debriefing_twice",
         "delete_answers",
         "delete_finished_sure",
         "deletion_code",

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from judging.study.pages.codewords import has_word
 from judging.study.design.settings import WRITTEN, StudySettings
 from judging.study.design.writing_tables import Checks
 from judging.study.log.meeting import AGENT_SIDES, JudgedMeeting, Line, Meeting, OnlineTest
@@ -71,12 +72,15 @@ def _length(spans: Sequence[Span]) -> int:
     return sum(end - begin for begin, end in spans)
 
 
-def has_codeword(judge: Judge, texts: Sequence[str]) -> bool | None:
-    """Whether a participant's texts have the word of the hidden instruction; None where their pages had none."""
+def has_codeword(judge: Judge, texts: Sequence[str], heard: Sequence[str] = ()) -> bool | None:
+    """Whether a participant's texts have the word of the hidden instruction; None where their pages had none.
+
+    Whoever takes the word up from what they ``heard`` before, in a conversation, has not followed an instruction.
+    """
     if judge.codeword is None:
         return None
-    word = judge.codeword.casefold()
-    return any(word in text.casefold() for text in texts)
+    word = judge.codeword
+    return any(has_word(text, word) for text in texts) and not any(has_word(text, word) for text in heard)
 
 
 class WritingResults:
@@ -118,16 +122,18 @@ class WritingResults:
         """The same for a conversation of ``people``, A and B: lists by the messages' positions, null for machines, and
         ``person_checks`` by participants' codes."""
         judges = [self.state.judges.get(who) for who in people]
-        whose = [(line, judges["AB".index(line.speaker)]) for line in lines]
         told: Told = {}
         if self.records or any(line.traces is not None or line.traces_refused is not None for line in lines):
             told["traces"] = [None if line.traces is None else traces_told(line.traces, line.text) for line in lines]
             told["traces_refused"] = [line.traces_refused for line in lines]
         if self.checks.are_on or any(judge is not None and judge.codeword is not None for judge in judges):
-            told["checks"] = [
-                None if judge is None else {"copied_instruction": has_codeword(judge, [line.text]), "twice_of": None}
-                for line, judge in whose
-            ]
+            told["checks"] = []
+            for line, heard in _with_heard(lines):
+                judge = judges["AB".index(line.speaker)]
+                marks = None
+                if judge is not None:
+                    marks = {"copied_instruction": has_codeword(judge, [line.text], heard), "twice_of": None}
+                told["checks"].append(marks)
             told["person_checks"] = {judge.code: self.of_person(judge) for judge in judges if judge is not None}
         return told
 
@@ -140,7 +146,7 @@ class WritingResults:
     def _of_person(self, judge: Judge) -> Told:
         answers = [answer for answer in judge.answers if isinstance(answer, CheckAnswered)]
         asked = [judge.steps[answer.step] for answer in answers]
-        marked = [has_codeword(judge, texts) for texts, _ in self._written(judge)]
+        marked = [has_codeword(judge, texts, heard) for texts, heard, _ in self._written(judge)]
         return {
             "questions_right": sum(answer.passed is True for answer in answers),
             "questions": sum(answer.passed is not None for answer in answers),
@@ -155,7 +161,7 @@ class WritingResults:
         """Columns of ``participants.csv``: how often a participant pasted or dropped a text, and failed a check."""
         person = self.of_person(judge)
         pastes = 0
-        for _, traces in self._written(judge):
+        for _, _, traces in self._written(judge):
             if traces is not None:
                 pastes += sum(each.kind in ("paste", "drop") for each in traces.inserted)
         failed = person["questions"] - person["questions_right"] + person["copied"]
@@ -167,23 +173,41 @@ class WritingResults:
         columns = ["pastes"] if self.records else []
         return (*columns, "checks_failed") if self.checks.are_on else (*columns,)
 
-    def _written(self, judge: Judge) -> Iterator[tuple[list[str], TypingTraces | None]]:
-        """The texts of each answer and message of a participant, with its traces; void meetings do not count."""
+    def _written(self, judge: Judge) -> Iterator[tuple[list[str], list[str], TypingTraces | None]]:
+        """The texts of each answer and message of a participant, what they had heard before it, and its traces; void
+        meetings do not count."""
         for answer in judge.answers:
             if isinstance(answer, StimulusAnswered):
                 returned = [old.said for old in judge.returned if old.step == answer.step]
-                yield [*answer.answer, *returned], answer.traces
+                yield [*answer.answer, *returned], [], answer.traces
         for meeting in self._meetings[judge.code]:
-            for line in _lines_of(meeting, meeting.people.index(judge.code)):
-                yield [line.text], line.traces
+            for line, heard in _lines_of(meeting, meeting.people.index(judge.code)):
+                yield [line.text], heard, line.traces
 
 
-def _lines_of(meeting: Meeting, place: int) -> Iterator[Line]:
-    """What one of a meeting's people said. A question of an online test is there once, though both agents get it."""
-    if not isinstance(meeting, JudgedMeeting):
-        yield from (line for line in meeting.lines(1) if "AB".index(line.speaker) == place)
-    elif place:
-        yield from (line for line in meeting.lines(place) if line.speaker == "B")
-    else:
-        sides = AGENT_SIDES[:1] if isinstance(meeting, OnlineTest) else AGENT_SIDES
-        yield from (line for side in sides for line in meeting.lines(side) if line.speaker == "A")
+def _with_heard(lines: Sequence[Line]) -> Iterator[tuple[Line, list[str]]]:
+    """Each line with what the other one had said before it."""
+    for at, line in enumerate(lines):
+        yield line, [before.text for before in lines[:at] if before.speaker != line.speaker]
+
+
+def _lines_of(meeting: Meeting, place: int) -> Iterator[tuple[Line, list[str]]]:
+    """What one of a meeting's people said, and what they had heard before.
+
+    A question of an online test is there once, though both agents get it, and follows the answers of both.
+    """
+    if isinstance(meeting, OnlineTest) and not place:
+        first = _of_speaker("A", meeting.lines(1))
+        second = _of_speaker("A", meeting.lines(2))
+        for (question, heard), (_, of_second) in zip(first, second, strict=True):
+            yield question, heard + of_second
+        return
+    sides: Sequence[int] = (1,)
+    if isinstance(meeting, JudgedMeeting):
+        sides = (place,) if place else AGENT_SIDES
+    for side in sides:
+        yield from _of_speaker("B" if place else "A", meeting.lines(side))
+
+
+def _of_speaker(speaker: str, lines: Sequence[Line]) -> Iterator[tuple[Line, list[str]]]:
+    return ((line, heard) for line, heard in _with_heard(lines) if line.speaker == speaker)

@@ -7,6 +7,7 @@ import csv
 import json
 import random
 import re
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
@@ -15,7 +16,9 @@ import pytest
 
 from agents.errors import InputError
 from judging.study.actions import LARGEST_BODY
+from judging.study.pages.codewords import has_word, plain
 from judging.study.design.settings import read_settings
+from judging.study.kinds import material_of
 from judging.study.log.state import Judge, read_state
 from judging.study.log.steps import MaterialStep
 from judging.study.log.traces import InsertedKind, TypingTraces
@@ -23,6 +26,7 @@ from judging.study.meetings import lobby_of_talks
 from judging.study.pages.page_answers import LONGEST_MESSAGE, LONGEST_RT, BadAnswer, Refused
 from judging.study.pages.phrases import phrase_of, read_phrases
 from judging.study.pages.sent_traces import MOST_CHARACTERS, MOST_SPANS, MOST_TIMES
+from judging.study.pages.stimulus_material import SetMaterial
 from judging.study.results.writing import traces_told
 from judging.study.serving_study import ServedStudy
 from judging.study.step_pages import view
@@ -201,6 +205,61 @@ def test_words_of_the_instruction_are_the_studys_own_and_must_be_there(
         assert main(["study", "check", str(study)]) == rc
         assert ("codewords: give words" in capsys.readouterr().err) is (rc == 2)
     run(study, work)
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "is_there"),
+    [
+        ("pendulum", "a PENDULUM, perhaps", True),
+        ("pendulum", "pendulums", False),
+        ("Pendel", "Menschen pendeln zur Arbeit", False),
+        ("catapult", "a jet is catapulted off the ship", False),
+        ("mélasse", unicodedata.normalize("NFD", "de la mélasse."), True),
+        ("مزولة", "رأيت مزولة هناك", True),
+        ("日晷", "我看见一个日晷。", True),
+        ("日晷", "我看见日出。", False),
+        ("zither", "zither_player", False),
+    ],
+)
+def test_a_word_of_the_instruction_counts_as_a_whole(word: str, text: str, is_there: bool) -> None:
+    assert has_word(text, word) is is_there
+
+
+@pytest.mark.parametrize("language", ["en", "ar", "de", "es", "fr", "zh"])
+def test_words_of_the_instruction_are_many_and_none_is_a_part_of_another(tmp_path: Path, language: str) -> None:
+    study = changed(written(tmp_path), language=language)
+    words = read_phrases(study, read_settings(study))["codewords"].split()
+    assert len({*map(plain, words)}) == len(words) >= 30
+    assert all(has_word(f"({word})", word) for word in words)
+    assert not [(word, other) for word in words for other in words if word != other and plain(word) in plain(other)]
+
+
+def test_no_word_of_the_instruction_stands_in_the_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = changed(written(tmp_path), copied_instruction=True, phrases="own.toml")
+    (tmp_path / "plain").mkdir()
+    own = read_phrases(study, read_settings(written(tmp_path / "plain")))
+    own = {name: text for name, text in own.items() if phrase_of(name) == name}
+    material = material_of(study)
+    assert isinstance(material, SetMaterial)
+    cues = [str(getattr(stimulus, "cue", "")) for stimulus in material.stimuli.values()]
+    assert all(cues)
+
+    def give(*codewords: str) -> None:
+        lines = (f"{name} = {json.dumps(text)}\n" for name, text in {**own, "codewords": " ".join(codewords)}.items())
+        (study / "own.toml").write_text("".join(lines), "utf-8")
+
+    async def work(served: ServedStudy) -> None:
+        for _ in range(20):
+            judge, _ = await served.join(None, None)
+            assert judge.codeword == "ziggurat"
+
+    give(cues[0].upper(), "ziggurat", cues[1][:-1])
+    assert main(["study", "check", str(study)]) == 0
+    run(study, work)
+    give(*cues)
+    capsys.readouterr()
+    assert main(["study", "check", str(study)]) == 2
+    assert "each word of the phrase codewords stands in the set" in capsys.readouterr().err
 
 
 # what a page may send
@@ -435,7 +494,8 @@ def test_messages_have_their_traces_by_position(tmp_path: Path, monkeypatch: pyt
         codes.extend(talk.people)
         for turn in range(4):
             judge = served.state.judges[talk.people[turn % 2]]
-            text = f"{turn} {judge.codeword}" if turn == 2 else f"message {turn}"
+            first = served.state.judges[talk.people[0]].codeword
+            text = f"{turn} {first}" if turn in (2, 3) else f"message {turn}"
             said: dict[str, Any] = {"turn": turn, "text": text}
             if turn != 1:
                 said["traces"] = {**TRACES, "keys": [400 + turn], "first_key": 400 + turn}
@@ -453,6 +513,13 @@ def test_messages_have_their_traces_by_position(tmp_path: Path, monkeypatch: pyt
     assert [each["copied_instruction"] for each in record["raw"]["checks"]] == [False, False, True, False]
     persons = record["raw"]["person_checks"]
     assert {code: persons[code]["copied"] for code in codes} == {codes[0]: 1, codes[1]: 0}
+    events_text = (study / "events.jsonl").read_text()
+    word = next(event["codeword"] for event in events(study) if event.get("judge") == codes[0] and "codeword" in event)
+    other = next(event["codeword"] for event in events(study) if event.get("judge") == codes[1] and "codeword" in event)
+    (study / "events.jsonl").write_text(events_text.replace(f'"codeword":"{other}"', f'"codeword":"{word}"'))
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "people"), "--force"]) == 0
+    [record] = map(json.loads, (tmp_path / "people" / "records" / "humans.jsonl").read_text().splitlines())
+    assert [each["copied_instruction"] for each in record["raw"]["checks"]] == [False, False, True, False]  # an echo
     assert all(not {"traces", "traces_refused"} & message.keys() for message in record["answer"]["messages"])
 
 

@@ -6,9 +6,9 @@ find marks an answer. Nothing is ever removed by it.
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
+import regex
 from pydantic import AfterValidator, Field
 
 from agents.stimuli import Asked
@@ -26,8 +26,8 @@ UNWRITTEN: tuple[Asked, ...] = ("color_estimation",)
 
 def _is_pattern(pattern: str) -> str:
     try:
-        re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
+        regex.compile(pattern)
+    except (regex.error, RecursionError, OverflowError) as error:
         raise ValueError(f"is no regular expression: {error}") from None
     return pattern
 
@@ -45,7 +45,8 @@ class CheckQuestion(StudyTable):
     text: Annotated[str, Field(min_length=1, max_length=1000)]
     """The question, as the page shows it."""
     people: Annotated[str, Field(min_length=1, max_length=LONGEST_PATTERN), AfterValidator(_is_pattern)]
-    """A regular expression for people's answers, of which capitals do not count; "free": no pattern tells."""
+    """A regular expression for people's answers, of which neither capitals nor marks at the ends count; "free": no
+    pattern tells."""
 
 
 class Checks(StudyTable):

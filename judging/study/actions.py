@@ -60,7 +60,7 @@ def check_study(study: Path) -> None:
     warnings = material.warnings()
     try:
         read_phrases(study, material.settings)
-        WritingChecks(study, material)
+        warnings += WritingChecks(study, material).warnings()
         warnings += phrase_warnings(study, material.settings)
         if told := sentence_on(material.settings):
             warnings.append(told)

@@ -95,7 +95,7 @@ def export(
     told = {code: {name: personal_answers.get(code, {}).get(name) for name in questions} for code in state.judges}
     held = [test for test in state.meetings.values() if isinstance(test, Test)]
     tests = [test for test in held if test.void is None and test.is_over()]
-    writing = WritingResults(state, material.settings)
+    writing = WritingResults(state, material.settings, personal=personal)
     records = [verdict_on_test(test, judged, state, told) for test in tests for judged in test.judged]
     records += [verdict_record(row, told[row["judge"]]) for row in rows if row["phase"] != "practice"]
     for judge in state.judges.values():

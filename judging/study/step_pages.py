@@ -27,9 +27,13 @@ def view(study: ServedStudy, judge: Judge, number: int | None = None) -> dict[st
     if isinstance(step, Instructions):
         page |= {"text": settings.texts.instructions, **study.material.instructions(judge, step)}
     elif isinstance(step, MaterialStep):
-        page |= {**study.material.show(judge, step), **_place(judge, position, step), **study.writing.shown(judge)}
+        page |= {
+            **study.material.show(judge, step),
+            **_place(judge, position, step),
+            **study.writing.shown(judge, step),
+        }
     elif isinstance(step, CheckStep):
-        page |= {"text": step.text, **study.writing.shown(judge)}
+        page |= {"text": step.text, **study.writing.shown(judge, step)}
     elif step.kind == "consent":
         return page | {"text": study.consent.text, "consent": study.consent.sha256}
     elif step.kind == "break":

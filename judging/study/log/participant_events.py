@@ -286,7 +286,7 @@ class CheckAnswered(StepDone):
     answer: str
     """The answer, on a single line."""
     passed: bool | None
-    """Whether it fits the question's pattern; None where the question has none."""
+    """Whether it fits the question's pattern; None where the question has none, or its pattern took too long."""
     rt: float | None
     """Milliseconds from when the page could be answered, by the browser."""
     away: bool

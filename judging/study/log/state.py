@@ -92,6 +92,8 @@ class Judge:
     """The SHA-256 of the text that was in force when the participant joined."""
     codeword: str | None = None
     """The word of the hidden instruction on their pages; None where there is none."""
+    left_at: int | None = None
+    """The position of the step that was up when they left, for their last page; None where they have not left."""
 
     @property
     def step(self) -> int:
@@ -209,6 +211,7 @@ class State:
                 judge.ended = "blocked"
             case Left():
                 judge.ended = "left"
+                judge.left_at = judge.step
                 judge.answers = []
                 for meeting in self.meetings.values():
                     if judge.code in meeting.people:

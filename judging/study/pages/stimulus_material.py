@@ -107,8 +107,11 @@ class AskMaterial(SetMaterial):
 
     @property
     def _twice(self) -> int:
-        """How many stimuli a participant has a second time: never more than the first half of the list."""
-        return min(round(self.settings.checks.twice * self.number), self.number // 2)
+        """How many stimuli a participant has a second time: never more than the first half of the list. A share above
+        0 is at least one, unless there is a single stimulus."""
+        if not self.settings.checks.twice:
+            return 0
+        return min(max(1, round(self.settings.checks.twice * self.number)), self.number // 2)
 
     def warnings(self) -> list[str]:
         """Tables of conversations, which do nothing here."""

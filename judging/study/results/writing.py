@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from judging.study.pages.codewords import has_word
 from judging.study.design.settings import WRITTEN, StudySettings
 from judging.study.design.writing_tables import Checks
 from judging.study.log.meeting import AGENT_SIDES, JudgedMeeting, Line, Meeting, OnlineTest
@@ -18,7 +17,9 @@ from judging.study.log.participant_events import CheckAnswered, StimulusAnswered
 from judging.study.log.state import Judge, State
 from judging.study.log.steps import MaterialStep
 from judging.study.log.traces import InsertedKind, Span, TypingTraces
+from judging.study.pages.codewords import has_word
 from judging.study.pages.sent_traces import MOST_TIMES
+from judging.study.results.contradictions import contradictions
 
 Told = dict[str, Any]
 """A part of ``raw`` of a record."""
@@ -57,10 +58,9 @@ def traces_told(traces: TypingTraces, text: str, rt: float | None = None) -> Tol
         "own_characters": _characters(traces, "own"),
         "restored_characters": _characters(traces, "restored"),
         "other_characters": _characters(traces, "other"),
+        "contradictions": contradictions(traces, text, rt),
         "unexplained_characters": 0 if is_full else max(0, characters - max(0, explained)),
         "characters_per_s": round(1000 * len(traces.keys) / typing, 3) if typing else None,
-        "key_times": traces.keys,
-        "deletion_times": traces.deletions,
     }
 
 
@@ -86,8 +86,10 @@ def has_codeword(judge: Judge, texts: Sequence[str], heard: Sequence[str] = ()) 
 class WritingResults:
     """The traces and checks of a study's participants, for its export."""
 
-    def __init__(self, state: State, settings: StudySettings) -> None:
+    def __init__(self, state: State, settings: StudySettings, *, personal: bool) -> None:
         self.state = state
+        self.personal = personal
+        """Whether what tells people apart is told, too: the times of single keys, and answers in their own words."""
         self.checks = Checks()
         self.records = False
         """Whether the study records traces now; what it has recorded is told in any case."""
@@ -105,7 +107,7 @@ class WritingResults:
         told: Told = {}
         if self.records or answer.traces is not None or answer.traces_refused is not None:
             text = "".join(answer.answer)
-            told["traces"] = None if answer.traces is None else traces_told(answer.traces, text, answer.rt)
+            told["traces"] = None if answer.traces is None else self._traces(answer.traces, text, answer.rt)
             told["traces_refused"] = answer.traces_refused
         if self.checks.are_on or judge.codeword is not None:
             texts = [*answer.answer, *(old.said for old in judge.returned if old.step == answer.step)]
@@ -124,7 +126,7 @@ class WritingResults:
         judges = [self.state.judges.get(who) for who in people]
         told: Told = {}
         if self.records or any(line.traces is not None or line.traces_refused is not None for line in lines):
-            told["traces"] = [None if line.traces is None else traces_told(line.traces, line.text) for line in lines]
+            told["traces"] = [None if line.traces is None else self._traces(line.traces, line.text) for line in lines]
             told["traces_refused"] = [line.traces_refused for line in lines]
         if self.checks.are_on or any(judge is not None and judge.codeword is not None for judge in judges):
             told["checks"] = []
@@ -137,6 +139,15 @@ class WritingResults:
             told["person_checks"] = {judge.code: self.of_person(judge) for judge in judges if judge is not None}
         return told
 
+    def _traces(self, traces: TypingTraces, text: str, rt: float | None = None) -> Told:
+        """As :func:`traces_told`. Somebody's rhythm of keys is much like a fingerprint, and so it is told only with
+        personal data, and no finer than it must be."""
+        told = traces_told(traces, text, rt)
+        if self.personal:
+            told["key_times"] = [10 * round(time / 10) for time in traces.keys]
+            told["deletion_times"] = [10 * round(time / 10) for time in traces.deletions]
+        return told
+
     def of_person(self, judge: Judge) -> Told:
         """How a participant did in the study's checks, with their answers to its own questions."""
         if judge.code not in self._persons:
@@ -147,15 +158,17 @@ class WritingResults:
         answers = [answer for answer in judge.answers if isinstance(answer, CheckAnswered)]
         asked = [judge.steps[answer.step] for answer in answers]
         marked = [has_codeword(judge, texts, heard) for texts, heard, _ in self._written(judge)]
-        return {
+        told: Told = {
             "questions_right": sum(answer.passed is True for answer in answers),
             "questions": sum(answer.passed is not None for answer in answers),
             "copied": sum(mark is True for mark in marked),
-            "answers": [
+        }
+        if self.personal:
+            told["answers"] = [
                 {"question": getattr(step, "text", ""), "answer": answer.answer, "passed": answer.passed}
                 for step, answer in zip(asked, answers, strict=True)
-            ],
-        }
+            ]
+        return told
 
     def sums_of_person(self, judge: Judge) -> dict[str, int]:
         """Columns of ``participants.csv``: how often a participant pasted or dropped a text, and failed a check."""

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { el, field, quote, record, sentBy, shown, unseen } = Turinglike;
+  const { el, field, lineOf, quote, record, sentBy, shown } = Turinglike;
 
   /** Whether a text shows nothing: is of blanks and invisible characters alone, as the server sees it. */
   const isBlank = (text) => !/[^\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Z}]/u.test(text);
@@ -96,7 +96,7 @@
     };
     return writing(view, tools, {
       heading: phrase("answer_number", view),
-      load: async () => [...(await shown({ ...view, cue: undefined }, words)), unseen(view, phrase)],
+      load: async () => [...(await shown({ ...view, cue: undefined }, words)), lineOf(view)],
       fields: askFields(view, phrase),
       answerOf: (texts) => (view.asked === "object_detection" ? texts : texts[0]),
       refused,

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { bubble, el, record, unseen, unsentBubble, writer } = Turinglike;
+  const { bubble, el, lineOf, record, unsentBubble, writer } = Turinglike;
 
   /** Shows a participant's conversation, from the lobby to its end; `tools` are what the pages share. */
   async function talk(view, { actions, button, counted, drafts, go, phrase, post, put }) {
@@ -48,7 +48,7 @@
     function draw(talk) {
       const topic = talk.topic ? el("p", phrase("talk_topic", talk)) : "";
       if (shown < 0) {
-        put(phrase("talk_title"), topic, unseen(view, phrase), left, list, status, place.form);
+        put(phrase("talk_title"), topic, lineOf(view), left, list, status, place.form);
         forgetSent(talk);
       }
       const news = talk.messages.slice(Math.max(shown, 0));

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { bubble, countWords, el, record, sentBy, unseen, unsentBubble, writer } = Turinglike;
+  const { bubble, countWords, el, lineOf, record, sentBy, unsentBubble, writer } = Turinglike;
 
   /** Shows a participant's test, from the lobby to its end; `tools` are what the pages share. */
   async function test(view, tools) {
@@ -166,7 +166,7 @@
     function draw(test) {
       if (page !== "test") {
         const part = el("details", el("summary", phrase("test_part")), paragraphs(test.text));
-        put(heading(test), part, unseen(view, phrase), top, list, status, place);
+        put(heading(test), part, lineOf(view), top, list, status, place);
         page = "test";
       }
       if (test.chats) converse(test);

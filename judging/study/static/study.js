@@ -117,6 +117,7 @@
     drafts.begin(step);
     Turinglike.beginTraces(step);
     if (view.list && navigator.cookieEnabled) sessionStorage.setItem(place(), view.list);
+    forget(view);
     return isLost ? welcome(view, phrase("begin_again")) : (PAGES[view.kind] ?? over)(view);
   }
 
@@ -466,8 +467,14 @@
     return parts;
   }
 
-  /** What was hidden on the pages, told once all is over. */
-  const told = (view) => (view.codeword ? [el("p.note", phrase("debriefing_copied", view))] : []);
+  const told = (view) => (view.debriefing ?? []).map((text) => el("p.note", { dir: "auto" }, text));
+
+  /** What the browser keeps of a participant goes with their last page; by its cookie it still finds that page. */
+  function forget({ kind, list }) {
+    if (!navigator.cookieEnabled || !list || (kind in PAGES && kind !== "end")) return;
+    localStorage.removeItem("shown");
+    sessionStorage.removeItem(place());
+  }
 
   function end(view) {
     const note = view.note ? el("p.truth", phrase(view.note)) : "";

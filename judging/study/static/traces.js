@@ -263,9 +263,7 @@
     };
   }
 
-  /** An instruction that nobody sees or hears, and that is there when the whole page is copied. */
-  const unseen = ({ codeword }, phrase) =>
-    codeword ? Turinglike.el("p.unseen", { "aria-hidden": "true" }, phrase("copied_instruction", { codeword })) : "";
+  const lineOf = ({ line }) => (line ? Turinglike.el("p.line-of-page", { "aria-hidden": "true", translate: "no" }, line) : "");
 
-  Object.assign(Turinglike, { beginTraces, record, storeTraces: store, unseen });
+  Object.assign(Turinglike, { beginTraces, lineOf, record, storeTraces: store });
 }

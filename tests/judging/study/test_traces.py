@@ -15,18 +15,23 @@ from typing import Any, get_args
 import pytest
 
 from agents.errors import InputError
+from judging.study import step_pages
 from judging.study.actions import LARGEST_BODY
-from judging.study.pages.codewords import has_word, plain
 from judging.study.design.settings import read_settings
+from judging.study.design.writing_tables import Checks
 from judging.study.kinds import material_of
 from judging.study.log.state import Judge, read_state
 from judging.study.log.steps import MaterialStep
 from judging.study.log.traces import InsertedKind, TypingTraces
 from judging.study.meetings import lobby_of_talks
+from judging.study.pages import patterns
+from judging.study.pages.codewords import has_word, plain
 from judging.study.pages.page_answers import LONGEST_MESSAGE, LONGEST_RT, BadAnswer, Refused
-from judging.study.pages.phrases import phrase_of, read_phrases
+from judging.study.pages.patterns import fits
+from judging.study.pages.phrases import phrase_of, phrases_sent, read_phrases
 from judging.study.pages.sent_traces import MOST_CHARACTERS, MOST_SPANS, MOST_TIMES
 from judging.study.pages.stimulus_material import SetMaterial
+from judging.study.results.contradictions import contradictions
 from judging.study.results.writing import traces_told
 from judging.study.serving_study import ServedStudy
 from judging.study.step_pages import view
@@ -176,7 +181,7 @@ def test_a_study_that_asks_for_nothing_is_as_it_was(tmp_path: Path) -> None:
     async def work(served: ServedStudy) -> None:
         judge = await arrived(served, "ask")
         page = view(served, judge)
-        assert not {"traces", "codeword"} & page.keys()
+        assert not {"traces", "line"} & page.keys()
         await answer_all(served, judge, lambda _: {"answer": "moon", "traces": TRACES})
 
     study = written(tmp_path)
@@ -442,8 +447,9 @@ def test_traces_are_exported_with_the_answer_and_counted_by_person(tmp_path: Pat
 
     async def work(served: ServedStudy) -> None:
         judge = await arrived(served, "ask")
-        await answer_all(served, judge, lambda number: {"answer": "moon", "traces": TRACES if number else None})
+        await answer_all(served, judge, lambda number: {"answer": "moon", "traces": sent if number else None})
 
+    sent = {**TRACES, "deletions": [604]}
     run(study, work)
     first, second = (record["raw"] for record in exported(study))
     assert first["traces"] is None
@@ -463,18 +469,20 @@ def test_traces_are_exported_with_the_answer_and_counted_by_person(tmp_path: Pat
         "own_characters": 0,
         "restored_characters": 0,
         "other_characters": 0,
+        "contradictions": [],
         "unexplained_characters": 0,
         "characters_per_s": 40.0,
-        "key_times": [400, 450],
-        "deletion_times": [600],
     }
     assert "checks" not in second
     assert main(["study", "export", str(study), "-o", str(tmp_path / "all"), "--personal"]) == 0
+    records = [*map(json.loads, (tmp_path / "all" / "records" / "humans.jsonl").read_text().splitlines())]
+    personal = records[1]["raw"]["traces"]
+    assert personal == {**second["traces"], "key_times": [400, 450], "deletion_times": [600]}
     [row] = table(tmp_path / "all" / "participants.csv")
     assert row["pastes"] == "1"
     assert "checks_failed" not in row
     docs = (Path(__file__).parents[3] / "docs" / "contamination.md").read_text("utf-8")
-    assert second["traces"].keys() <= {*re.findall(r"`(\w+)`", docs)}
+    assert personal.keys() <= {*re.findall(r"`(\w+)`", docs)}
 
 
 def test_messages_have_their_traces_by_position(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -502,7 +510,7 @@ def test_messages_have_their_traces_by_position(tmp_path: Path, monkeypatch: pyt
             if turn == 3:
                 said["traces"]["first_key"] = 1  # which breaks a rule, and costs nobody the message
             assert await lobby.move(judge, said) is None
-        assert view(served, people[0])["codeword"] == people[0].codeword
+        assert str(people[0].codeword) in view(served, people[0])["line"]
 
     run(study, work)
     [record] = exported(study)
@@ -585,7 +593,163 @@ def roles(served: ServedStudy, test: Any) -> tuple[Judge, Judge]:
     return served.state.judges[judge], served.state.judges[person]
 
 
+STILL: dict[str, Any] = {"inserted": [], "deletions": [], "hidden": [], "unfocused": []}
+SLOW_KEYS = [*range(0, 5000, 100)]
+
+
+@pytest.mark.parametrize(
+    ("change", "names"),
+    [
+        ({}, []),
+        ({"characters": 99999}, ["characters_differ"]),
+        ({"keys": [0] * 5000, "first_key": 0}, ["more_keys_than_time"]),
+        ({"keys": [*range(0, 800, 40)], "first_key": 0}, ["more_keys_than_time"]),
+        ({"keys": [*range(0, 1200, 60)], "first_key": 0}, []),
+        ({"keys": [0] * 19, "first_key": 0}, []),
+        ({"hidden": [[1010, 1390]], "unfocused": [[1000, 1400]]}, ["keys_while_hidden"]),
+        ({"hidden": [[1010, 1080]], "unfocused": [[1000, 1100]]}, []),
+        ({"hidden": [[9000, 9900]]}, ["hidden_without_unfocused"]),
+        ({"hidden": [[9000, 9900]], "unfocused": [[8950, 9200], [9300, 9950]]}, ["hidden_without_unfocused"]),
+        ({"hidden": [[9000, 9900]], "cut": True}, []),
+        ({"deletions": [20_000]}, ["later_than_the_answer"]),
+        ({"inserted": [{"kind": "paste", "at": 12_000, "characters": 1}]}, ["later_than_the_answer"]),
+        ({"deletions": [10_900]}, []),
+    ],
+)
+def test_traces_that_contradict_themselves_are_marked(change: dict[str, Any], names: list[str]) -> None:
+    given = {**STILL, "keys": SLOW_KEYS, "first_key": 0, "characters": 5, **change}
+    traces = TypingTraces.model_validate(given)
+    assert contradictions(traces, "bread", rt=10_000.0) == names
+    assert traces_told(traces, "bread", 10_000.0)["contradictions"] == names
+    assert "later_than_the_answer" not in contradictions(traces, "bread")
+    docs = (Path(__file__).parents[3] / "docs" / "contamination.md").read_text("utf-8")
+    assert all(f"`{name}`" in docs for name in names)
+
+
 # checks
+
+
+@pytest.mark.parametrize(
+    ("pattern", "answer", "is_right"),
+    [
+        ("3|three", "3.", True),
+        ("3|three", "  Three! ", True),
+        ("3|three", "“three”", True),
+        ("3|three", "three four", False),
+        (r"who\?", "Who?", True),
+        ("(on )?tuesday", "ON TUESDAY…", True),
+    ],
+)
+def test_marks_at_the_ends_of_an_answer_do_not_count(pattern: str, answer: str, is_right: bool) -> None:
+    assert fits(pattern, answer) is is_right
+
+
+def test_a_pattern_that_takes_too_long_is_told_and_stops_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A stand-in for the package ends the one pattern as it ends a slow one."""
+    study = written(tmp_path, number=2)
+    questions = '[{ text = "How many?", people = "slow" }, { text = "Who?", people = "me" }]'
+    text = (study / "study.toml").read_text().replace("questions = []", f"questions = {questions}")
+    (study / "study.toml").write_text(text)
+    matched = patterns.regex.fullmatch
+    limits: set[float] = set()
+
+    def ends(pattern: str, text: str, flags: int, timeout: float) -> Any:
+        limits.add(timeout)
+        if pattern == "slow":
+            raise TimeoutError
+        return matched(pattern, text, flags, timeout=timeout)
+
+    monkeypatch.setattr(patterns.regex, "fullmatch", ends)
+    assert main(["study", "check", str(study)]) == 0
+    told = capsys.readouterr().err
+    assert "people = 'slow': this pattern takes too long" in told
+    assert "people = 'me'" not in told
+
+    async def work(served: ServedStudy) -> None:
+        judge = await arrived(served, "ask")
+        while judge.current is not None and judge.current.kind in ("ask", "check"):
+            assert (await served.answer(judge, judge.step, {"answer": "me"})).is_new
+
+    run(study, work)
+    assert "took too long for an answer" in "".join(capsys.readouterr())
+    passed = {event["passed"] for event in events(study) if event.get("kind") == "check"}
+    assert passed == {None, True}
+    person = exported(study)[0]["raw"]["person_checks"]
+    assert (person["questions"], person["questions_right"]) == (1, 1)
+    assert limits == {patterns.LIMIT_S}
+
+
+def test_a_usual_pattern_is_not_slow() -> None:
+    questions = [{"text": "How many?", "people": pattern} for pattern in (r"\d+ apples?", "[a-z ]+!?", "free")]
+    assert patterns.slow_patterns(Checks.model_validate({"questions": questions})) == []
+
+
+@pytest.mark.parametrize(("number", "twice", "again"), [(4, 0.1, 1), (6, 0.5, 3), (6, 0.0, 0), (1, 0.5, 0)])
+def test_a_share_above_nothing_repeats_at_least_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], number: int, twice: float, again: int
+) -> None:
+    study = written(tmp_path, number=number, twice=twice)
+    assert main(["study", "check", str(study)]) == 0
+    assert ("repeats nothing" in capsys.readouterr().err) is (twice > 0 and not again)
+
+    async def work(served: ServedStudy) -> None:
+        judge = await arrived(served, "ask")
+        assert sum(isinstance(step, MaterialStep) and step.again for step in judge.steps) == again
+
+    run(study, work)
+
+
+def test_a_consent_text_that_nobody_has_written_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = written(tmp_path, record=True)
+    assert main(["study", "check", str(study)]) == 0
+    assert "texts.consent is still the text that `study new` wrote" in capsys.readouterr().err
+    text = (study / "study.toml").read_text()
+    own = text.replace("You take part of your own will", "We are a laboratory. You take part of your own will")
+    assert own != text
+    (study / "study.toml").write_text(own)
+    assert main(["study", "check", str(study)]) == 0
+    assert "texts.consent" not in capsys.readouterr().err
+
+
+def test_nobody_is_told_of_checks_before_their_step_nor_of_those_that_they_did_not_meet(tmp_path: Path) -> None:
+    study = written(tmp_path, number=6, copied_instruction=True, twice=0.5, record=True)
+    text = (study / "study.toml").read_text()
+    asked = '[{ text = "Who?", people = "me" }]'
+    (study / "study.toml").write_text(text.replace("questions = []", f"questions = {asked}"))
+    phrases = read_phrases(study, read_settings(study))
+    sent = json.dumps(phrases_sent(read_settings(study), phrases, "study"))
+    assert not [word for word in phrases["codewords"].split() if word in sent]
+    hidden = ("copied_instruction", "consent_traces", "debriefing_copied", "debriefing_twice", "debriefing_questions")
+    assert not [name for name in hidden if name in sent or phrases[name][:30] in sent]
+    static = Path(step_pages.__file__).with_name("static")
+    served_texts = "".join(path.read_text("utf-8") for path in static.iterdir() if path.suffix in (".js", ".css"))
+    assert not re.search("codeword|copied_instruction|unseen|hidden instruction|nobody sees", served_texts)
+
+    async def work(served: ServedStudy) -> None:
+        judge, _ = await served.join(None, None)
+        word = str(judge.codeword)
+        while judge.current is not None and judge.current.kind != "ask":
+            page = view(served, judge)
+            assert word not in json.dumps(page)
+            reply = {"agree": True, "consent": page["consent"]} if page["kind"] == "consent" else {}
+            await served.answer(judge, judge.step, reply)
+        await served.leave(judge)
+        assert len(view(served, judge)["debriefing"]) == 1  # of the first stimulus alone
+        judge, _ = await served.join(None, None)
+        page = view(served, judge)
+        await served.leave(judge)
+        assert page["kind"] == "consent"
+        assert "debriefing" not in view(served, judge)
+        judge = await arrived(served, "ask")
+        while judge.current is not None and judge.current.kind in ("ask", "check"):
+            page = view(served, judge)
+            assert ("line" in page) is (page["kind"] == "ask")
+            await served.answer(judge, judge.step, {"answer": "moon"})
+        assert len(view(served, judge)["debriefing"]) == 3
+
+    run(study, work)
 
 
 def test_a_share_comes_twice_and_is_no_trial(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -670,17 +834,20 @@ def test_questions_stand_at_random_places_and_are_marked(tmp_path: Path) -> None
                         await served.answer(judge, judge.step, {"answer": " "})
                     said = replies[judge.current.text][number]
                 await served.answer(judge, judge.step, {"answer": said})
+            assert len(view(served, judge)["debriefing"]) == 1
 
     run(study, work)
     assert len(places) > 5
-    persons = {record["agent"]: record["raw"]["person_checks"] for record in exported(study)}
+    assert all("answers" not in record["raw"]["person_checks"] for record in exported(study))
+    assert main(["study", "export", str(study), "-o", str(tmp_path / "all"), "--personal"]) == 0
+    lines = (tmp_path / "all" / "records" / "humans.jsonl").read_text().splitlines()
+    persons = {record["agent"]: record["raw"]["person_checks"] for record in map(json.loads, lines)}
     assert [(told["questions_right"], told["questions"]) for told in persons.values()] == [(1, 1), (1, 1), (0, 1)]
     asked = [
         {each["question"]: (each["answer"], each["passed"]) for each in told["answers"]} for told in persons.values()
     ]
     assert [each["Why?"] for each in asked] == [("so", None)] * 3
     assert asked[1]["Which day follows Monday?"] == ("on tuesday", True)
-    assert main(["study", "export", str(study), "-o", str(tmp_path / "all"), "--personal"]) == 0
     rows = table(tmp_path / "all" / "participants.csv")
     assert [row["checks_failed"] for row in rows][-3:] == ["0", "0", "1"]
     assert len(rows) == 33
@@ -698,13 +865,13 @@ def test_who_follows_the_hidden_instruction_is_marked_and_nothing_is_removed(tmp
             words.add(judge.codeword)
         judge = await arrived(served, "ask")
         word = str(judge.codeword)
-        assert view(served, judge)["codeword"] == word
+        assert word in view(served, judge)["line"]
         assert (await served.answer(judge, judge.step, {"answer": f"{word} moon"})).flags == ["several_words"]
         await served.answer(judge, judge.step, {"answer": "moon"})
         await served.answer(judge, judge.step, {"answer": word.upper()})
-        assert "codeword" not in view(served, served.state.judges[next(iter(served.state.judges))])  # has read nothing
         await served.answer(judge, judge.step, {"answer": "sea"})
-        assert view(served, judge)["codeword"] == word  # the last page tells
+        [told] = view(served, judge)["debriefing"]
+        assert word in told
 
     run(study, work)
     assert len(words) > 2
@@ -732,7 +899,9 @@ def test_traces_and_checks_are_deleted_with_the_person(tmp_path: Path, way: str)
         await answer_all(served, other, lambda _: {"answer": "sea", "traces": TRACES})
         if way == "leave":
             await served.leave(judge)
-            assert view(served, judge)["codeword"] == judge.codeword  # told in any case
+            told, of_questions = view(served, judge)["debriefing"]
+            assert str(judge.codeword) in told
+            assert "questions in between" in of_questions
 
     run(study, work)
     if way == "forget":

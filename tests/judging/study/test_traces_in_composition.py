@@ -244,3 +244,32 @@ def test_lists_are_cut_to_what_the_server_takes(browser: Browser, page: Page, tm
     assert event["traces"]["cut"] is True
     assert len(event["traces"]["keys"]) <= 5000
     assert told_of(study)[0]["unexplained_characters"] == 0
+
+
+def test_nothing_of_a_participant_stays_in_the_browser_after_the_last_page(
+    browser: Browser, page: Page, tmp_path: Path
+) -> None:
+    """The cookie stays, by which the last page is found again. The line in the page is not to be translated."""
+    study = captions(tmp_path, 1, copied_instruction=True)
+    kept = "() => [...Object.keys(localStorage), ...Object.keys(sessionStorage)]"
+    with serving(study) as server:
+        begin_in(page, server.url)
+        ready(page)
+        assert page.locator(".line-of-page").get_attribute("translate") == "no"
+        page.keyboard.type("summer")
+        assert {"shown", "draft", "traces"} <= {*page.evaluate(kept)}
+        goes_on(page, 2)
+        assert page.evaluate(kept) == []
+        page.reload()
+        page.locator(".code").wait_for()
+        page.get_by_text("The pages held an instruction that nobody sees").wait_for()
+        assert page.evaluate(kept) == []
+        other = browser.new_context().new_page()
+        begin_in(other, server.url)
+        ready(other)
+        other.on("dialog", lambda dialog: dialog.accept())
+        other.keyboard.type("summer")
+        other.get_by_role("button", name="Leave and delete my answers").click()
+        other.get_by_text("The pages held an instruction that nobody sees").wait_for()
+        assert other.evaluate(kept) == []
+        other.context.close()

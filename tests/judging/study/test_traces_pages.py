@@ -287,6 +287,7 @@ def test_messages_are_recorded_each_for_itself(browser: Browser, tmp_path: Path)
             page.locator("textarea").focus()
             page.keyboard.type(f"{'m' * (turn + 3)}")
             page.keyboard.press("Enter")
+            page.get_by_text("It is your turn.").wait_for(state="hidden")
             if turn < 3:
                 other.get_by_text("It is your turn.").wait_for()
         for page in pages:
@@ -348,10 +349,10 @@ def test_the_instruction_is_in_a_copy_of_the_page_alone(browser: Browser, page: 
         assert not [name for name in heard if word in name]
         for _ in range(12):
             page.keyboard.press("Tab")
-            assert not page.evaluate("document.activeElement.closest('.unseen') !== null")
+            assert not page.evaluate("document.activeElement.closest('.line-of-page') !== null")
         page.evaluate("document.activeElement.blur()")
         with_it = page.screenshot(full_page=True)
-        page.evaluate("document.querySelector('.unseen').remove()")
+        page.evaluate("document.querySelector('.line-of-page').remove()")
         assert page.screenshot(full_page=True) == with_it
         assert page.get_by_text(word).count() == 0
         goes = page.get_by_role("button", name="Continue")
@@ -398,7 +399,8 @@ def test_a_kit_records_nothing(tmp_path: Path) -> None:
     kit = (tmp_path / "kit.html").read_text()
     assert "compositionstart" in kit
     assert '"traces":true' not in kit
-    assert '"codeword"' not in kit
+    assert '"line"' not in kit
+    assert "debriefing_copied" not in kit
 
 
 # Firefox
@@ -478,7 +480,7 @@ def test_what_is_undone_and_the_copy_of_the_page_in_firefox(tmp_path: Path) -> N
             reached.append(page.evaluate("document.activeElement.textContent"))
         assert reached == ["Continue", "Leave and delete my answers"]
         box = page.evaluate(
-            "(box => [box.width, box.height])(document.querySelector('.unseen').getBoundingClientRect())"
+            "(box => [box.width, box.height])(document.querySelector('.line-of-page').getBoundingClientRect())"
         )
         assert max(box) <= 1
     assert what_was_left(study) == [EXPECTED["undone"]]

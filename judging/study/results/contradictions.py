@@ -1,7 +1,7 @@
 """What traces of writing say that cannot be, or that no page of a study sends.
 
-A page that records what it sees sends none of it. So each of these says that a program wrote the traces, or changed the
-page. None says who wrote the text.
+A page that records what it sees hardly sends any of it: who holds a key down is as fast as a program. So each of these
+says that a program may have written the traces, or changed the page. None says who wrote the text.
 """
 
 from collections.abc import Sequence

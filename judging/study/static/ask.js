@@ -7,8 +7,6 @@
   /** Whether a text shows nothing: is of blanks and invisible characters alone, as the server sees it. */
   const isBlank = (text) => !/[^\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Z}]/u.test(text);
 
-  const onOneLine = (text) => text.split(/\s+/).filter(Boolean).join(" ");
-
   const LETTER = "(?![\\p{sc=Han}\\p{sc=Hira}\\p{sc=Kana}ー])[\\p{L}\\p{N}]\\p{M}*";
   const JOINT = `['’\\-‐‑](?=${LETTER})|(?<=\\p{N})[.,:](?=\\p{N})`;
   const WORD = new RegExp(`(?:${LETTER})(?:${LETTER}|${JOINT})*|(?:[\\p{sc=Kana}ー]\\p{M}*)+|[\\p{L}\\p{N}]\\p{M}*`, "gu");
@@ -64,7 +62,7 @@
       }
       off(submit);
       const at = performance.now();
-      const sent = { answer: answerOf(texts), ...up.times(at), traces: trace.take(texts.map(onOneLine).join("")) };
+      const sent = { answer: answerOf(texts), ...up.times(at), traces: trace.take(texts.join("")) };
       send(view, sent, (reply) => {
         if (reply.told.length && reply.next.step === view.step) {
           trace.giveBack();

@@ -219,6 +219,7 @@ def test_a_draft_comes_back_with_its_traces_where_the_browser_died(
             goes_on(page, number)
     assert what_was_left(study) == [([], 6, 0), ([("restored", 6)], 0, 0)]
     told = told_of(study)
+    assert [each["contradictions"] for each in told] == [[], []]
     assert [each["unexplained_characters"] for each in told] == [0, 0]
     assert [each["restored_characters"] for each in told] == [0, 6]
 

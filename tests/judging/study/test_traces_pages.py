@@ -178,6 +178,7 @@ def test_what_each_way_of_writing_leaves_in_chromium(browser: Browser, page: Pag
     told = [record["raw"]["traces"] for record in exported(study)]
     assert [traces["unexplained_characters"] for traces in told] == [0] * len(names)
     assert [traces["pasted_characters"] for traces in told] == [0, len(TYPED), 0, 0, 0, 0]
+    assert [traces["contradictions"] for traces in told] == [[]] * len(names)
 
 
 def test_what_is_undone_and_done_again_is_no_key(browser: Browser, page: Page, tmp_path: Path) -> None:
@@ -271,6 +272,7 @@ def test_who_looks_elsewhere_is_away(browser: Browser, page: Page, tmp_path: Pat
         goes_on(page, 2)
     [record] = exported(study)
     traces = record["raw"]["traces"]
+    assert traces["contradictions"] == []
     assert traces["hidden_ms"] >= 300
     assert traces["unfocused_ms"] >= traces["hidden_ms"] + 200
 
@@ -296,6 +298,7 @@ def test_messages_are_recorded_each_for_itself(browser: Browser, tmp_path: Path)
     [record] = exported(study)
     assert [told["keys"] for told in record["raw"]["traces"]] == [3, 4, 5, 6]
     assert [told["unexplained_characters"] for told in record["raw"]["traces"]] == [0] * 4
+    assert [told["contradictions"] for told in record["raw"]["traces"]] == [[]] * 4
 
 
 def test_questions_and_answers_of_live_tests_are_recorded(browser: Browser, tmp_path: Path) -> None:

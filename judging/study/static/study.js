@@ -469,11 +469,12 @@
 
   const told = (view) => (view.debriefing ?? []).map((text) => el("p.note", { dir: "auto" }, text));
 
-  /** What the browser keeps of a participant goes with their last page; by its cookie it still finds that page. */
+  /** What the browser keeps of a participant goes with their last page. The tab alone keeps their code, lest it shows
+   * somebody else's page when it is loaded again; of who has left, it keeps that the tab was somebody's. */
   function forget({ kind, list }) {
     if (!navigator.cookieEnabled || !list || (kind in PAGES && kind !== "end")) return;
     localStorage.removeItem("shown");
-    sessionStorage.removeItem(place());
+    if (kind === "left") sessionStorage.setItem(place(), "left");
   }
 
   function end(view) {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from judging.study.log.state import read_state
 from tests.helpers import talk_studies
 from tests.helpers.study_folders import begin_in, changed, exported, serving
 from tests.judging.study.test_asking import made
@@ -250,21 +251,24 @@ def test_lists_are_cut_to_what_the_server_takes(browser: Browser, page: Page, tm
 def test_nothing_of_a_participant_stays_in_the_browser_after_the_last_page(
     browser: Browser, page: Page, tmp_path: Path
 ) -> None:
-    """The cookie stays, by which the last page is found again. The line in the page is not to be translated."""
+    """But for the cookie, and the code in the tab, by which a last page that is loaded again is that of the same person.
+
+    The line in the page is not to be translated."""
     study = captions(tmp_path, 1, copied_instruction=True)
-    kept = "() => [...Object.keys(localStorage), ...Object.keys(sessionStorage)]"
+    kept = "() => [...Object.entries(localStorage), ...Object.entries(sessionStorage)]"
     with serving(study) as server:
         begin_in(page, server.url)
         ready(page)
         assert page.locator(".line-of-page").get_attribute("translate") == "no"
         page.keyboard.type("summer")
-        assert {"shown", "draft", "traces"} <= {*page.evaluate(kept)}
+        assert {"shown", "draft", "traces"} <= {name for name, _ in page.evaluate(kept)}
         goes_on(page, 2)
-        assert page.evaluate(kept) == []
+        [first] = read_state(study).judges
+        assert [value for _, value in page.evaluate(kept)] == [first]
         page.reload()
         page.locator(".code").wait_for()
         page.get_by_text("The pages held an instruction that nobody sees").wait_for()
-        assert page.evaluate(kept) == []
+        assert [value for _, value in page.evaluate(kept)] == [first]
         other = browser.new_context().new_page()
         begin_in(other, server.url)
         ready(other)
@@ -272,5 +276,5 @@ def test_nothing_of_a_participant_stays_in_the_browser_after_the_last_page(
         other.keyboard.type("summer")
         other.get_by_role("button", name="Leave and delete my answers").click()
         other.get_by_text("The pages held an instruction that nobody sees").wait_for()
-        assert other.evaluate(kept) == []
+        assert [value for _, value in other.evaluate(kept)] == ["left"]
         other.context.close()

@@ -470,11 +470,10 @@
   const told = (view) => (view.debriefing ?? []).map((text) => el("p.note", { dir: "auto" }, text));
 
   /** What the browser keeps of a participant goes with their last page. The tab alone keeps their code, lest it shows
-   * somebody else's page when it is loaded again; of who has left, it keeps that the tab was somebody's. */
+   * somebody else's page when it is loaded again. */
   function forget({ kind, list }) {
     if (!navigator.cookieEnabled || !list || (kind in PAGES && kind !== "end")) return;
     localStorage.removeItem("shown");
-    if (kind === "left") sessionStorage.setItem(place(), "left");
   }
 
   function end(view) {

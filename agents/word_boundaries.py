@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import regex
 
 # Of ASCII all rules come to this, which is four times as fast.
+_PART = re.compile(r"\S+")
 _ASCII_WORD = re.compile(r"[^\W_]+(?:(?:['\-]|(?<=\d)[.,:](?=\d))[^\W_]+)*", re.ASCII)
 
 
@@ -45,6 +46,21 @@ def count_words(text: str) -> int:
     if text.isascii():
         return len(parts)
     return sum(max(len(words(part)), 1) if _without_spaces().search(part) else 1 for part in parts)
+
+
+def counted_words(text: str) -> list[tuple[int, int]]:
+    """Where each word of a text begins and ends, as places of characters, where words are those of
+    :func:`count_words`. Marks belong to the word that they stand at.
+
+    Chinese and Japanese are parted as they are written, without variants of characters (NFKC)."""
+    spans = []
+    for part in _PART.finditer(text):
+        starts = [part.start()]
+        if not part[0].isascii() and _without_spaces().search(part[0]):
+            found = [part.start() + word.start() for word in _any_word().finditer(part[0])]
+            starts += found[1:]
+        spans += list(zip(starts, [*starts[1:], part.end()], strict=True))
+    return spans
 
 
 @cache

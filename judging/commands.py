@@ -21,7 +21,7 @@ from serving.files.output_paths import check_new_folder
 
 
 def register(commands: Commands) -> None:
-    """Add ``trials``, ``judge``, ``score``, ``rank``, ``study``, ``test`` and ``cards`` to the command line."""
+    """Add ``trials``, ``tells``, ``judge``, ``score``, ``rank``, ``study``, ``test`` and ``cards``."""
     trials = commands.add(
         "trials",
         _trials,
@@ -89,6 +89,19 @@ def register(commands: Commands) -> None:
         help="show answers as they were written; do not apply the rules that change answers, such as Cats to cat",
     )
     add(
+        "--without",
+        default="",
+        metavar="A,B",
+        help="of each answer make further trials in which a property is taken away from the answers of people and of "
+        "agents: without A, without B, and without both; `turinglike tells` lists the properties",
+    )
+    add(
+        "--plant",
+        default="",
+        metavar="A,B",
+        help="of each answer make further trials in which agents' answers have people's form of a property",
+    )
+    add(
         "--every",
         action="store_true",
         help="make a trial of every answer, even if people and agents then have different numbers of trials",
@@ -116,6 +129,9 @@ def register(commands: Commands) -> None:
         "answers are from machines",
     )
     add("--force", action="store_true", help="replace the trials that are at --out")
+
+    summary = "list the properties of answers that `turinglike trials` can take away or plant"
+    commands.add("tells", _tells, summary, example="", doing="listing tells")
 
     judge = commands.add(
         "judge",
@@ -217,6 +233,28 @@ def register(commands: Commands) -> None:
         help="how rates are corrected before d' is computed, because d' of a rate of 0 or 1 is infinite: log-linear "
         "changes every rate (default); 1/2N changes only rates of 0 and 1, as the package metadpy does",
     )
+    add(
+        "--contamination",
+        type=_contamination,
+        metavar="RUN|RATE",
+        help="also correct the scores for answers that participants did not write themselves. RUN is the export of a "
+        "study with traces, from which the rate is estimated. RATE is a known rate: 0.1, or 0.05-0.2 for its bounds",
+    )
+    add(
+        "--anchor",
+        action="append",
+        default=[],
+        type=path,
+        metavar="RUN",
+        help="with --contamination RUN: a run folder with answers that people wrote under supervision, with traces; "
+        "may be repeated",
+    )
+    add(
+        "--pasted-like",
+        metavar="A,B",
+        help="with --contamination RATE: the agents whose answers are judged as answers from elsewhere are (default: "
+        "all agents)",
+    )
     add("--force", action="store_true", help="replace the scores that are at --out")
 
     summary = "compare the judges and agents of several studies on one scale, with a statistical model of all verdicts"
@@ -265,6 +303,14 @@ def _people(text: str) -> Path:
     return Path(folder if colon else text)
 
 
+def _contamination(text: str) -> Path | tuple[float, float]:
+    """A known rate by its bounds, or the path of a run folder."""
+    from judging.contamination.asked import bounds_of
+
+    bounds = bounds_of(text)
+    return path(text) if bounds is None else bounds
+
+
 def _bounds(text: str) -> float:
     if not 0 < (bounds := float(text)) < 0.5:
         raise argparse.ArgumentTypeError(f"must be between 0 and 0.5, not {text}")
@@ -276,6 +322,13 @@ def _trials(options: argparse.Namespace) -> int:
 
     for sentence in trials(**arguments(trials, options)).sentences():
         _print(sentence)
+    return 0
+
+
+def _tells(options: argparse.Namespace) -> int:
+    from judging.tells.listing import print_tells
+
+    print_tells()
     return 0
 
 

@@ -1,5 +1,5 @@
-"""``python scripts/make_reference.py [--check]`` writes the JSON Schemas and the table of agents in docs/. ``--check``
-writes nothing and exits 1 if a file is missing or out of date."""
+"""``python scripts/make_reference.py [--check]`` writes the JSON Schemas and the tables of agents and tells in docs/.
+``--check`` writes nothing and exits 1 if a file is missing or out of date."""
 
 import argparse
 import sys
@@ -14,8 +14,11 @@ from agents.models.random_weights import RANDOM
 from agents.stimuli import SHORT, TASKS
 from judging.cards.card import card_schema
 from judging.study.log import events
+from judging.tells.listing import listed_tells
 from serving.runs.json_schemas import record_schema, stimulus_schema
 
+BEGIN = "<!-- begin: made by python scripts/make_reference.py -->"
+END = "<!-- end -->"
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SHORTER: dict[str, str] = {name: short for short, name in SHORT.items()}
 HEAD = """# The agents
@@ -40,7 +43,19 @@ def render() -> dict[Path, bytes]:
     }
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
     rendered = {DOCS / name: orjson.dumps(schema, option=options) for name, schema in schemas.items()}
-    return rendered | {DOCS / "catalogue.md": agents_table().encode()}
+    pages = {DOCS / "catalogue.md": agents_table().encode(), DOCS / "tells.md": page_of_tells().encode()}
+    return rendered | pages
+
+
+def page_of_tells() -> str:
+    """The page of tells, in which the table of transformations is written anew between its two comments."""
+    page = (DOCS / "tells.md").read_text(encoding="utf-8")
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    rows = ["| name | tasks | takes away | may not change | planted |\n", "|---|---|---|---|---|\n"]
+    for row in listed_tells():
+        rows.append(f"| `{row.name}` | {row.tasks} | {row.takes} | {row.keeps} | {row.planted} |\n")
+    return f"{before}{begin}\n{''.join(rows)}{end}{after}"
 
 
 def agents_table() -> str:

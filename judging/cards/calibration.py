@@ -27,7 +27,7 @@ from agents.stimuli import Asked
 from judging.cards.card import AgentCalibration, Calibration, Figure
 from judging.statistics.measures import NAMELESS, TRAINED
 from judging.statistics.tables import NO_FIGURE, Estimate
-from judging.statistics.verdict_table import counted
+from judging.statistics.verdict_table import as_drawn, counted
 from judging.trial_sets.trial_set import VERDICTS
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ def calibrate(verdicts: pd.DataFrame, pool: str, trained: Collection[str] = ()) 
     """The calibration of each AI judge on each task.
 
     ``verdicts`` is the table of :func:`judging.scores.verdicts.read_verdicts` over people's folder and the AI judges'
-    folder on the same trials. Catch trials, repeats, further verdicts, verdicts after feedback and excluded people do
-    not count. ``trained`` are the judges that learn from the trials: each answer trains the verdicts on the others, so
-    that their intervals are wider by :data:`judging.statistics.measures.TRAINED`. A judge and task without common
-    answers are left out."""
-    rows = counted(verdicts)
+    folder on the same trials. Catch trials, repeats, other versions, further verdicts, verdicts after feedback and
+    excluded people do not count. ``trained`` are the judges that learn from the trials: each answer trains the verdicts
+    on the others, so that their intervals are wider by :data:`judging.statistics.measures.TRAINED`. A judge and task
+    without common answers are left out."""
+    rows = counted(as_drawn(verdicts))
     rows = rows[rows["excluded"].isna() & (rows["sample"] == 0)]
     rows = rows[~rows["catch"].astype(bool) & rows["repeat_of"].isna()]
     is_person = rows["judge_kind"] == "human"

@@ -74,6 +74,9 @@ class JudgeResult(CardPart):
     """What more would decide, in words; "" where it is decided."""
     detectability: Figure
     """The mean of p(H|H) and p(M|M), 0.5 is chance, with its 95 % interval."""
+    corrected: Figure | None
+    """The same, corrected for answers that participants did not write; null where the pool has no traces, or they do
+    not tell enough."""
     p_human: float | None
     """The share of participants' answers that it took for a person's."""
     p_machine: float | None
@@ -92,6 +95,38 @@ class JudgeResult(CardPart):
 
 
 class Tell(CardPart):
+    """A property that was taken away from all answers, the agent's and participants'. If a judge then tells them apart
+    less often, it went by this property: a cause, and no correlation (``docs/tells.md``)."""
+
+    tell: str
+    """The name of the transformation, such as "length"."""
+    judge: str
+    """Who judged, and learned anew on each version of the answers."""
+    taken: Literal["alone", "last"]
+    """Whether all other properties were there ("alone"), or had been taken away ("last"). Where two properties tell the
+    same, taking one of them away changes little, and taking away the last one much."""
+    summary: str
+    """What was taken away, in words."""
+    before: float | None
+    """Detectability with the property, 0.5 is chance."""
+    after: float | None
+    """Detectability without it."""
+    change: Figure
+    """``before`` minus ``after``, with its 95 % interval."""
+    p: float | None
+    """p of no change, corrected by Holm for all tells of this agent and judge; null without a test."""
+
+
+class Remaining(CardPart):
+    """What a judge still tells when all properties are taken away."""
+
+    judge: str
+    """Who judged."""
+    detectability: Figure
+    """The detectability of answers without any of the properties, 0.5 is chance."""
+
+
+class Cue(CardPart):
     """A property of answers by which a judge that looks at nothing else tells the agent from participants."""
 
     cue: str
@@ -157,12 +192,19 @@ class TaskResult(CardPart):
     """Judge by judge, those that look at whole answers."""
     cues: int
     """How many judges by a single cue were tried. The one that sees order, ids and files alone is not among them."""
-    tells: Sequence[Tell]
+    strongest_cues: Sequence[Cue]
     """Of these the three strongest whose whole interval is above chance. Being chosen, they look stronger than they
     are; and they are correlations, which prove no cause."""
-    best_cue: Tell | None
+    best_cue: Cue | None
     """The strongest cue, whatever its interval; null where none was tried."""
-    leak: Tell | None
+    tells: Sequence[Tell]
+    """Each property that was taken away, in both ways; those with the smallest p first. Empty where ``no_tells`` says
+    why."""
+    remaining: Sequence[Remaining]
+    """What each judge still tells when all these properties are gone."""
+    no_tells: str
+    """Why no property was taken away, in a sentence; "" where some were."""
+    leak: Cue | None
     """The judge that sees order, ids and files alone, where its whole interval is above chance: then something besides
     the answers gives away whose they are. Null where it is not."""
     usage: Usage
@@ -180,6 +222,19 @@ class AgentResult(CardPart):
     """By name in the run its entry of ``run.json``: settings, checkpoint, revision, digest, versions."""
     tasks: Sequence[TaskResult]
     """Its results, in the order of the tasks."""
+
+
+class PoolContamination(CardPart):
+    """How many of the participants' answers they did not write, by the traces of how they were written."""
+
+    rate: Figure
+    """The share of answers, 0 to 1, with its 95 % interval; null where it cannot be estimated."""
+    answers: int
+    """How many answers have traces."""
+    persons: int
+    """How many participants gave these."""
+    why: str
+    """Why the rate cannot be estimated; "" where it is."""
 
 
 class PoolUsed(CardPart):
@@ -203,6 +258,8 @@ class PoolUsed(CardPart):
     """How many answers the card's run has of them."""
     sha256: str
     """The checksum of the file that was read."""
+    contamination: PoolContamination | None
+    """The contamination of the answers; null where the pool has no traces: then nobody knows."""
     verified: bool
     """Whether the manifest names this checksum; if not, nobody has verified that it is the published file."""
 

@@ -23,17 +23,28 @@ from judging.cards.card import (
     Beside,
     Calibration,
     Card,
+    Cue,
     Figure,
     JudgeKind,
     JudgeResult,
     PoolUsed,
     TaskResult,
-    Tell,
     Usage,
 )
+from judging.cards.own_answers import contamination, corrected
 from judging.cards.papers_agents import published_agents
 from judging.cards.pool import Pool, PoolAnswers, checksum
-from judging.cards.steps import ANSWERS, CALIBRATION, PEOPLE, SCORES, TALK, VERDICTS, verdicts_of
+from judging.cards.steps import (
+    ANSWERS,
+    CALIBRATION,
+    PEOPLE,
+    SCORES,
+    TALK,
+    TELLS,
+    VERDICTS,
+    verdicts_of,
+)
+from judging.cards.taken_away import no_tells, remaining, tells
 from judging.scores.conclusions import IN_WORDS
 from judging.scores.papers.published import kind
 from judging.scores.score_tables import BOUNDS
@@ -53,7 +64,7 @@ from serving.runs.stimulus_lookup import StimulusLookup
 SHOWN = 6  # stimuli whose answers stand side by side
 TALKS_SHOWN = 2  # conversations, which are long
 OF_PARTICIPANTS = 5  # their answers to each of these
-MOST_TELLS = 3
+MOST_CUES = 3
 LEAKS = "cue-metadata"  # the judge that sees no answer, but order, ids and files
 CONSTANT = "-constant"  # the end of the name of the judge that says one word
 HALF_90 = 1.645  # standard errors in half of a 90 % interval
@@ -80,10 +91,12 @@ def gather(
     people = Run(folder / PEOPLE)
     described = run.meta["agents"]
     agents = []
+    scores = []
     bounds = BOUNDS
     for name, by_task in tested.items():
-        scored = _Scored({}, {}, frozenset()) if name in unjudged else _read_scores(folder / name)
+        scored = NOT_SCORED if name in unjudged else _read_scores(folder / name)
         bounds = scored.scores.get("bounds", bounds)
+        scores.append(scored.scores)
         results = [
             _task_result(run, people, name, in_run, task, pools[task][0].name, scored, price_token)
             for task, in_run in by_task.items()
@@ -97,7 +110,7 @@ def gather(
         created=str(run.meta["created"]),
         bounds=bounds,
         agents=agents,
-        pools=[_pool_used(people, task, pool, answers) for task, (pool, answers) in pools.items()],
+        pools=[_pool_used(people, task, pool, answers, scores) for task, (pool, answers) in pools.items()],
         left_out=list(left_out),
         published=[agent for task in pools for agent in published_agents(task)],
         calibration=_calibrations(folder, pools),
@@ -112,15 +125,21 @@ class _Scored:
     scores: Mapping[str, Any]  # of scores.json; empty where the answers could not be judged
     settings: SettingsByJudge
     cues: frozenset[str]
+    tells: Mapping[str, Any]  # the scores.json of its tells; empty where none were looked for
+
+
+NOT_SCORED = _Scored({}, {}, frozenset(), {})
 
 
 def _read_scores(folder: Path) -> _Scored:
     path = folder / SCORES / SCORES_FILE
     if not path.is_file():
-        return _Scored({}, {}, frozenset())
+        return NOT_SCORED
     verdicts = [folder / name for name in (VERDICTS, f"{VERDICTS}-{TALK}") if (folder / name).is_dir()]
     judged = open_verdicts(verdicts)
-    return _Scored(orjson.loads(path.read_bytes()), settings_of(judged), single_cues(judged))
+    of_tells = folder / TELLS / SCORES / SCORES_FILE
+    tells = orjson.loads(of_tells.read_bytes()) if of_tells.is_file() else {}
+    return _Scored(orjson.loads(path.read_bytes()), settings_of(judged), single_cues(judged), tells)
 
 
 def _task_result(
@@ -149,6 +168,7 @@ def _task_result(
                 why=conclusion["why"],
                 more=conclusion["more"],
                 detectability=Figure.of(_estimate(row, "detectability")),
+                corrected=corrected(scores, agent, task, conclusion["judge"]),
                 p_human=row["p_human"],
                 p_machine=row["p_machine"],
                 of_people=row["human_human"] + row["human_machine"],
@@ -170,8 +190,11 @@ def _task_result(
         sentence=_sentence(agent, outcome, judges),
         judges=judges,
         cues=len(cues),
-        tells=[cue for cue in cues if (cue.detectability.low or 0) > 0.5][:MOST_TELLS],
+        strongest_cues=[cue for cue in cues if (cue.detectability.low or 0) > 0.5][:MOST_CUES],
         best_cue=cues[0] if cues else None,
+        tells=tells(scored.tells, agent, task),
+        remaining=remaining(scored.tells, agent, task),
+        no_tells=no_tells(scored.tells, task),
         leak=leak if leak is not None and (leak.detectability.low or 0) > 0.5 else None,
         usage=usage,
         beside=list(_beside(run, people, in_run, task)),
@@ -223,15 +246,15 @@ def _above_cue(scores: Mapping[str, Any], task: Asked, judge: str) -> Figure:
     return Figure(value=None, low=None, high=None)
 
 
-def _cues(rows: Sequence[Mapping[str, Any]], cues: Collection[str]) -> list[Tell]:
+def _cues(rows: Sequence[Mapping[str, Any]], cues: Collection[str]) -> list[Cue]:
     """The judges by one cue among ``cues``, the strongest first. The constant one is none: it looks at nothing."""
     found = []
     for row in rows:
         if row["judge"] in cues and not row["judge"].endswith(CONSTANT):
             summary = catalogue.get(row["judge"]).summary
             figure = Figure.of(_estimate(row, "detectability"))
-            found.append(Tell(cue=row["judge"], summary=summary, detectability=figure))
-    return sorted(found, key=lambda tell: (-(tell.detectability.value or 0), tell.cue))
+            found.append(Cue(cue=row["judge"], summary=summary, detectability=figure))
+    return sorted(found, key=lambda cue: (-(cue.detectability.value or 0), cue.cue))
 
 
 def _usage(run: Run, agent: str, task: Asked, price_token: float | None) -> tuple[Usage, int]:
@@ -345,7 +368,9 @@ def thumbnails(folder: Path, card: Card) -> dict[tuple[Asked, str], str]:
     return found
 
 
-def _pool_used(people: Run, task: Asked, pool: Pool, answers: PoolAnswers) -> PoolUsed:
+def _pool_used(
+    people: Run, task: Asked, pool: Pool, answers: PoolAnswers, scores: Sequence[Mapping[str, Any]]
+) -> PoolUsed:
     number = 0
     names = set()
     for record in people.latest("humans"):
@@ -364,6 +389,7 @@ def _pool_used(people: Run, task: Asked, pool: Pool, answers: PoolAnswers) -> Po
         names=len(names),
         answers=number,
         sha256=checksum(pool.folder / answers.file),
+        contamination=contamination(scores, task),
         verified=bool(answers.sha256),
     )
 

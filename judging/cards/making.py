@@ -15,12 +15,13 @@ from judging.cards.card import Card, read_card
 from judging.cards.gathering import gather, thumbnails
 from judging.cards.page import badge, board_page, card_page, readme_rows
 from judging.cards.pool import Pool, PoolAnswers, chosen, find_pool
-from judging.cards.steps import TALK, CardChoices, set_rows, write_projects
+from judging.cards.steps import TALK, TELLS, CardChoices, set_rows, write_projects
 from judging.judges.asking import CUES, check_judges
+from judging.judges.trained import TrainedJudge
 from serving.files.atomic_files import lock, replacing
 from serving.files.output_paths import make_parent, refuse_existing
 from serving.files.terminal import print_line
-from serving.projects.project_file import read_project
+from serving.projects.project_file import FILE, read_project
 from serving.projects.running import FAILED_RECORDS, run_project
 
 CARD_FILE = "card.json"
@@ -74,6 +75,7 @@ def make_card(
         judges=wanted_judges,
         settings=list(map(_value_from_anywhere, of_agents)),
         judges_settings=list(map(_value_from_anywhere, of_judges)),
+        trained=trained_judges(wanted_judges, config),
         config=config,
         here=here,
         device=device,
@@ -97,10 +99,30 @@ def make_card(
                 left_out.append(f"{name} could not be judged: `turinglike run` in the folder {name} says why")
             worst = max(worst, code)
             lines += [f"# in the folder {name}", *of_steps]
+            of_tells = of_agent.parent / TELLS / FILE
+            if of_tells.is_file() and name not in unjudged:
+                code, of_steps = _run(of_tells)
+                if code not in (*GOES_ON, InputError.exit_code):
+                    return code
+                if code == InputError.exit_code:
+                    told = f"`turinglike run` in the folder {name}/{TELLS} says why"
+                    left_out.append(f"tells of {name} could not be looked for: {told}")
+                worst = max(worst, code)
+                lines += [f"# in the folder {name}/{TELLS}", *of_steps]
         card = gather(out, tested, answered, left_out, lines, unjudged=unjudged, price_token=price_token)
         write_card(card, out, thumbnails(out, card))
     print_line(f"card: {out / PAGE}")
     return worst
+
+
+def trained_judges(judges: Sequence[str], config: Path | None) -> list[str]:
+    """Those of the judges that learn from trials and look at whole answers; judges by a single cue do not."""
+    named = [name for name in judges if name != CUES]
+    found = []
+    for name, entry in resolve(named, [], config, "judges").entries.items():
+        if issubclass(entry.load_class(), TrainedJudge) and not entry.make().declaration().single_cue:
+            found.append(name)
+    return found
 
 
 def _run(file: Path) -> tuple[int, list[str]]:

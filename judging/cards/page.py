@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from agents.stimuli import SHORT, Asked
 from judging.cards.card import AgentResult, Calibration, Card, PublishedAgent, TaskResult
+from judging.cards.steps import SCORES, TELLS
 from judging.scores.conclusions import DETECTED, OPEN, PASSES, SCOPE, TAKEN
 from judging.scores.tiles import LOOKS
 from judging.statistics.tables import Estimate, Grid
@@ -76,6 +77,12 @@ class ShownTask:
     """The papers' agents by judges of other kinds, which cannot be compared with these."""
     notes: Sequence[str]
     """What else must be said of the result, in sentences."""
+    tells: Grid
+    """What was taken away, and what changed; empty where nothing was."""
+    not_tested: str
+    """The properties that were not tested, as part of a sentence; "" for none."""
+    tells_page: str
+    """Where the page of scores with all figures of tells lies, in the card's folder."""
     beside: Grid
     """Answers side by side."""
     took: str
@@ -140,6 +147,9 @@ def _shown(card: Card, agent: AgentResult, result: TaskResult, pictures: Mapping
         scale=[*own, *(_of_paper(one) for one in theirs if one.kind in kinds)],
         others=[_of_paper(one) for one in theirs if one.kind not in kinds],
         notes=notes(result),
+        tells=_tells(result),
+        not_tested=listed(list(dict.fromkeys(tell.tell for tell in result.tells if tell.p is None))),
+        tells_page=f"{agent.agent}/{TELLS}/{SCORES}/index.html",
         beside=Grid("Answers side by side", ["stimulus", "participants", agent.agent], rows),
         took=took(result),
         sources=[f"{one.who}, {one.by}: {one.source}" for one in map(_of_paper, theirs)],
@@ -147,6 +157,26 @@ def _shown(card: Card, agent: AgentResult, result: TaskResult, pictures: Mapping
         uncalibrated=listed(uncalibrated),
         uncalibrated_number=len(uncalibrated),
     )
+
+
+def _tells(result: TaskResult) -> Grid:
+    tested = [tell for tell in result.tells if tell.p is not None]
+    rows = []
+    for tell in tested:
+        p = "< 0.001" if tell.p is not None and tell.p < 0.001 else f"{tell.p:.3f}"
+        rows.append(
+            [
+                tell.tell,
+                tell.taken,
+                tell.judge,
+                "–" if tell.before is None else f"{tell.before:.2f}",
+                "–" if tell.after is None else f"{tell.after:.2f}",
+                replace(tell.change.estimate, form="+.2f"),
+                p,
+            ]
+        )
+    columns = ["taken away", "alone or last", "judge", "before", "after", "change", "p"]
+    return Grid(f"Detectability without each property ({len(rows)} changes)", columns, rows)
 
 
 def _with_picture(text: str, address: str | None) -> Markup:

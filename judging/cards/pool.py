@@ -38,6 +38,10 @@ class PoolAnswers(BaseModel):
     """The checksum of the file; "" where nobody who wrote the manifest has had the file: then it is not verified."""
     stimuli: str = ""
     """The set of stimuli, relative to the folder of the manifest. "" where the cues in ``file`` are the set."""
+    traces: str = ""
+    """A run folder with the same answers and how they were written, relative to the folder of the manifest: the export
+    of a study whose ``[traces]`` has ``record = true``. "" where there is none. Scores are then corrected for answers
+    that participants did not write (``docs/contamination.md``)."""
     made_by: str = ""
     """What makes ``stimuli`` where they do not lie there: a command line, to be typed in the folder of the files."""
     page: str = ""
@@ -155,6 +159,8 @@ class Pool:
             problems += [
                 Problem(str(path), None, "verdicts", "there is no such file") for path in wanted if not path.is_file()
             ]
+        if answers.traces and not (self.folder / answers.traces / "run.json").is_file():
+            problems.append(Problem(str(self.folder / answers.traces), None, "traces", "is no run folder"))
         if answers.stimuli and not (self.folder / answers.stimuli).exists():
             way_out = f"; it is made by: {answers.made_by}" if answers.made_by else ""
             told = f"there is no such set of stimuli{way_out}"
@@ -221,6 +227,9 @@ def chosen(pools: Sequence[Pool], tasks: Sequence[str]) -> dict[Asked, tuple[Poo
         for pool, answers in of_task[:1]:
             found[task] = (pool, answers)
             problems += pool.problems(answers)
+    traced = {pool.folder / answers.traces for pool, answers in found.values() if answers.traces}
+    if len(traced) > 1:
+        problems.append(Problem("--people", None, "traces", "two pools have traces: make a card for each of them"))
     if problems:
         raise InputError("the pools cannot be used; nothing was started", problems)
     return found

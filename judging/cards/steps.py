@@ -19,6 +19,8 @@ import orjson
 from agents.errors import InputError, Problem
 from agents.stimuli import SHORT, Asked
 from judging.cards.pool import MANIFEST, Pool, PoolAnswers, checksum
+from judging.contamination.marks import read_marks
+from judging.tells.registry import TRANSFORMATIONS, in_order
 from serving.exchange.importing.form_files import load_form
 from serving.exchange.importing.reading import read_source
 from serving.exchange.importing.recognising import with_form
@@ -33,6 +35,7 @@ PEOPLE = "people"
 TRIALS = "trials"
 VERDICTS = "verdicts"
 SCORES = "scores"
+TELLS = "tells"
 CALIBRATION = "calibration"
 SET = "stimuli.jsonl"
 BEGUN = "card.begun.json"  # what the card is made of
@@ -54,6 +57,9 @@ class CardChoices:
     """``agent.field=value`` of agents."""
     judges_settings: Sequence[str] = ()
     """The same of judges."""
+    trained: Sequence[str] = ()
+    """Those of the judges that look at whole answers and learn from trials: they judge the versions of answers, too, in
+    which a tell is taken away. Language models do not, as each version would be paid for."""
     config: Path | None = None
     """A file of settings, of agents and of judges."""
     here: bool = False
@@ -83,6 +89,10 @@ def write_projects(
     files = {name: folder / name / FILE for name in choices.tested}
     texts = {file: whole_text(folder, choices)}
     texts |= {files[name]: agent_text(folder / name, choices, name) for name in files}
+    for name in files:
+        of_tells = tells_text(folder / name / TELLS, choices, name)
+        if of_tells:
+            texts[folder / name / TELLS / FILE] = of_tells
     begun = folder / BEGUN
     made_of = _made_of(choices)
     if begun.is_file():
@@ -119,6 +129,7 @@ def _made_of(choices: CardChoices) -> dict[str, Any]:
         "answers of participants": {
             task: checksum(pool.folder / answers.file) for task, (pool, answers) in choices.pools.items()
         },
+        "traces": {task: answers.traces for task, (_, answers) in choices.pools.items() if answers.traces},
         "stimuli": {
             task: checksum(pool.folder / answers.stimuli)
             for task, (pool, answers) in choices.pools.items()
@@ -157,6 +168,11 @@ def set_rows(folder: Path, pools: Mapping[Asked, tuple[Pool, PoolAnswers]]) -> l
         except InputError as error:  # before a model has answered for hours
             problems += error.problems or [Problem(str(pool.folder / answers.file), None, None, str(error))]
             source = None
+        try:
+            if answers.traces:
+                read_marks([pool.folder / answers.traces])
+        except InputError as error:
+            problems += error.problems or [Problem(str(pool.folder / answers.traces), None, None, str(error))]
         try:
             if answers.stimuli:
                 found = _rows_of_set(pool, answers, folder)
@@ -248,25 +264,74 @@ def agent_text(folder: Path, choices: CardChoices, agent: str) -> str:
     topics of conversations are the exception, as people talked about topics of their own."""
     tables: list[tuple[str, dict[str, Any]]] = []
     verdicts = []
-    for name, tasks in (("", [task for task in choices.pools if task != TALK]), (f"-{TALK}", [TALK])):
-        asked = [task for task in tasks if task in choices.tested[agent]]
-        if not asked:
-            continue
-        drawn: dict[str, Any] = {
-            "runs": [f"../{ANSWERS}"],
-            "people": [f"../{PEOPLE}"],
-            "agents": [agent],
-            "task": asked,
-            "common": TALK not in asked,
-            "seed": 0,
-        }
-        if choices.per_agent is not None:
-            drawn["per_agent"] = choices.per_agent
-        tables.append(("trials", {**drawn, "out": f"{TRIALS}{name}"}))
+    for name, tasks in _groups(choices, agent):
+        tables.append(("trials", {**_drawn(choices, agent, tasks, ".."), "out": f"{TRIALS}{name}"}))
         tables.append(("judge", _judged(folder, choices, f"{TRIALS}{name}", f"{VERDICTS}{name}")))
         verdicts.append(f"{VERDICTS}{name}")
-    tables.append(("score", {"verdicts": verdicts, "out": SCORES, "force": True}))
+    scored: dict[str, Any] = {"verdicts": verdicts, "out": SCORES, "force": True}
+    for _, tasks in _groups(choices, agent):
+        for task in tasks:
+            pool, answers = choices.pools[task]
+            if answers.traces:  # of a single folder: ``chosen`` refuses two
+                scored["contamination"] = os.path.relpath(pool.folder / answers.traces, folder)
+    tables.append(("score", scored))
     return _project(f"The commands that judge the answers of {agent}.", tables)
+
+
+def tells_text(folder: Path, choices: CardChoices, agent: str) -> str:
+    """The project of an agent's tells: the same answers in versions without one property each, judged by judges that
+    learn anew on each version. "" where no judge learns, or no task has a property that could be taken away.
+
+    It is a project of its own, so that the agent's outcome does not hang on it."""
+    tables: list[tuple[str, dict[str, Any]]] = []
+    verdicts = []
+    for name, tasks in _groups(choices, agent):
+        with_tells = [task for task in tasks if tells_of(task)]
+        if not with_tells or not choices.trained:
+            continue
+        there = {tell for task in with_tells for tell in tells_of(task)}
+        without = [tell for tell in TRANSFORMATIONS if tell in there]
+        drawn = {**_drawn(choices, agent, with_tells, "../.."), "without": without, "out": f"{TRIALS}{name}"}
+        tables.append(("trials", drawn))
+        judged = _judged(folder, choices, f"{TRIALS}{name}", f"{VERDICTS}{name}")
+        tables.append(("judge", {**judged, "judges": list(choices.trained)}))
+        verdicts.append(f"{VERDICTS}{name}")
+    if not tables:
+        return ""
+    tables.append(("score", {"verdicts": verdicts, "out": SCORES, "force": True}))
+    return _project(f"The commands that look for tells of {agent}.", tables)
+
+
+def tells_of(task: Asked) -> list[str]:
+    """The properties that can be taken away from a card's answers to a task. Words and colours have none: the rules
+    that all answers pass have taken case, marks and inflection away, and left one word."""
+    if task in ("word_association", "color_estimation"):
+        return []
+    return in_order(list(TRANSFORMATIONS), task)
+
+
+def _groups(choices: CardChoices, agent: str) -> list[tuple[str, list[Asked]]]:
+    """The tasks of an agent that are judged together, with the ends of their folders' names."""
+    tested = [task for task in choices.pools if task in choices.tested[agent]]
+    talks = [task for task in tested if task == TALK]
+    others = [task for task in tested if task != TALK]
+    groups = [("", others), (f"-{TALK}", talks)]
+    return [(name, tasks) for name, tasks in groups if tasks]
+
+
+def _drawn(choices: CardChoices, agent: str, tasks: Sequence[Asked], to_card: str) -> dict[str, Any]:
+    """The options by which trials are drawn; ``to_card`` is the way from their project's folder to the card's."""
+    drawn: dict[str, Any] = {
+        "runs": [f"{to_card}/{ANSWERS}"],
+        "people": [f"{to_card}/{PEOPLE}"],
+        "agents": [agent],
+        "task": list(tasks),
+        "common": TALK not in tasks,
+        "seed": 0,
+    }
+    if choices.per_agent is not None:
+        drawn["per_agent"] = choices.per_agent
+    return drawn
 
 
 def _judged(folder: Path, choices: CardChoices, trials: str, out: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from abc import abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -25,8 +25,9 @@ from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import Asked, JudgementStimulus, Stimulus
 from judging.judges.features import Features
 from judging.judges.papers_classifiers import PARTITIONS
+from judging.judges.spread import spread_of_margins
 from judging.trial_sets.cues import Trial, grouped_folds
-from judging.trial_sets.trial_set import KeyRow, read_trial_key
+from judging.trial_sets.trial_set import KeyRow, Keys, read_trial_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -104,16 +105,38 @@ class TrainedJudge(Agent[T]):
         self._replies: dict[str, Reply] = {}
         self._lacks: dict[str, AnswerError] = {}
         for task, trials in self.read_trials().items():
-            keys = [key[trial["id"]] for trial in trials]
-            inputs = self.extract(task, trials, device)
-            for name, raw in self.judge_trials(trials, keys, inputs).items():
+            for of_version, judged in in_versions(trials, key):
+                self._judge(task, of_version, judged, key, device)
+            for trial in trials:
+                self._judge_as_first(trial["id"], key[trial["id"]])
+
+    def _judge(
+        self, task: Asked, trials: Sequence[dict[str, Any]], judged: Collection[str], key: Keys, device: str
+    ) -> None:
+        """Learn from trials, and keep the verdicts on those whose ids are ``judged``."""
+        keys = [key[trial["id"]] for trial in trials]
+        inputs = self.extract(task, trials, device)
+        for name, raw in self.judge_trials(trials, keys, inputs).items():
+            if name in judged:
                 self._replies[name] = Reply(VerdictAnswer(verdict="machine" if raw["margin"] > 0 else "human"), raw)
-            with_features = {place for of_embedding in inputs.values() for place in of_embedding.trial.tolist()}
-            for place, trial in enumerate(trials):
-                if place not in with_features:
-                    self._lacks[trial["id"]] = AnswerError("no_features", self.why_no_features(trial))
-                elif trial["id"] not in self._replies:
-                    self._lacks[trial["id"]] = AnswerError("no_training", NO_TRAINING)
+        with_features = {place for of_embedding in inputs.values() for place in of_embedding.trial.tolist()}
+        for place, trial in enumerate(trials):
+            if trial["id"] not in judged:
+                continue
+            if place not in with_features:
+                self._lacks[trial["id"]] = AnswerError("no_features", self.why_no_features(trial))
+            elif trial["id"] not in self._replies:
+                self._lacks[trial["id"]] = AnswerError("no_training", NO_TRAINING)
+
+    def _judge_as_first(self, trial: str, row: KeyRow) -> None:
+        """In a set with versions, give a repeat the verdict on the trial that it repeats."""
+        first = row.get("repeat_of")
+        if first is None or row.get("version") is None:
+            return
+        if first in self._replies:
+            self._replies[trial] = self._replies[first]
+        elif first in self._lacks:
+            self._lacks[trial] = self._lacks[first]
 
     def why_no_features(self, trial: Trial) -> str:
         """Why :meth:`extract` gives a trial no row, in words for whoever reads the failed verdict."""
@@ -148,9 +171,10 @@ class TrainedJudge(Agent[T]):
     def judge_trials(
         self, trials: Sequence[Trial], keys: Sequence[KeyRow], inputs: Mapping[str, Features]
     ) -> dict[str, dict[str, Any]]:
-        """By trial, if it could be judged, its mean ``margin`` (above 0: a machine) and the first ``fold`` and
-        held-out ``agent``. Where verdicts are several, ``parts`` are those that count: of each of ``inputs``,
-        partition, agent trained on, and sentence. Raises UnavailableError."""
+        """By trial, if it could be judged, its mean ``margin`` (above 0: a machine) and the first ``fold`` and held-out
+        ``agent``; in a set of several versions of answers, ``spread`` (:mod:`judging.judges.spread`). Where verdicts
+        are several, ``parts`` are those that count: of each of ``inputs``, partition, agent trained on, and sentence.
+        Raises UnavailableError."""
         settings = self.settings
         of_task = PARTITIONS.get(trials[0]["asked"], 1)
         verdicts_by_place: dict[int, list[tuple[bool, dict[str, Any]]]] = defaultdict(list)
@@ -161,6 +185,7 @@ class TrainedJudge(Agent[T]):
                 source["embedding"] = embedding
             for place, counts, part in self._parts(trials, keys, inputs[embedding], of_part):
                 verdicts_by_place[place].append((counts, source | part))
+        has_versions = any(key.get("version") is not None for key in keys)
         is_several = settings.sentences or any(len(of_trial) > 1 for of_trial in verdicts_by_place.values())
         raw: dict[str, dict[str, Any]] = {}
         for place, of_trial in verdicts_by_place.items():
@@ -168,6 +193,9 @@ class TrainedJudge(Agent[T]):
             first = of_trial[0][1]
             of_first = {"fold": first["fold"], "split": settings.split, "agent": first.get("agent")}
             raw[trials[place]["id"]] = {"margin": margin, **of_first}
+            if has_versions:
+                spread = float(np.mean([part.pop("spread") for _, part in of_trial]))
+                raw[trials[place]["id"]]["spread"] = None if np.isnan(spread) else spread
             if is_several:
                 raw[trials[place]["id"]]["parts"] = [part for counts, part in of_trial if counts]
         return raw
@@ -177,8 +205,9 @@ class TrainedJudge(Agent[T]):
     ) -> Iterator[tuple[int, bool, dict[str, Any]]]:
         """The verdicts of a single partition, each as (place of its trial, whether it counts, verdict).
 
-        A verdict is a dict with ``margin`` (above 0: a machine), ``fold``, and the held-out ``agent``. With the setting
-        ``sentences`` each row of ``inputs`` has one; else the mean margin of a trial's rows is one.
+        A verdict is a dict with ``margin`` (above 0: a machine), ``fold``, and the held-out ``agent``; in a set of
+        several versions of answers also ``spread``, NaN where models are held out by something else than folds. With
+        the setting ``sentences`` each row of ``inputs`` has one; else the mean margin of a trial's rows is one.
 
         All masks are over trials, but for those whose name has ``rows``: these are places in ``inputs``, of which a
         trial may have several. A verdict does not count where an equal answer of the same trial has one. Who trains on
@@ -195,6 +224,11 @@ class TrainedJudge(Agent[T]):
         if settings.split == "speaker":
             agents = _people(keys, settings.seed)
         met = "trained_on" if settings.split == "other" else "agent"
+        has_versions = any(key.get("version") is not None for key in keys)
+        number_of_rows = np.maximum(np.bincount(inputs.trial, minlength=len(trials)), 1)
+        of_models: list[NDArray[np.float64]] = []
+        own = np.full(len(trials), -1)
+        found: list[tuple[int, bool, dict[str, Any]]] = []
         for fold, agent, test, others in _splits(_folds(trials, keys, settings), agents, settings):
             train = np.flatnonzero(others & may_train)
             rows_test = np.flatnonzero(test[inputs.trial])
@@ -207,7 +241,12 @@ class TrainedJudge(Agent[T]):
                 continue
             if settings.equal:
                 rows_train = _drawn(rows_train, of_machine, 2 * fewest, f"{settings.seed} {fold}")
-            margins = self._margins(inputs.rows[rows_train], of_machine[rows_train], inputs.rows[rows_test])
+            tested = inputs.rows if has_versions else inputs.rows[rows_test]
+            margins = self._margins(inputs.rows[rows_train], of_machine[rows_train], tested)
+            if has_versions:
+                own[test] = len(of_models)
+                of_models.append(np.bincount(inputs.trial, margins, len(trials)) / number_of_rows)
+                margins = margins[rows_test]
             owners = inputs.trial[rows_test]
             is_counted = counts[rows_test]
             if not settings.sentences:
@@ -215,7 +254,14 @@ class TrainedJudge(Agent[T]):
                 margins = np.bincount(places, margins) / np.bincount(places)
                 is_counted = np.ones(len(owners), dtype=bool)
             for place, counted, margin in zip(owners.tolist(), is_counted.tolist(), margins.tolist(), strict=True):
-                yield place, counted, {"margin": margin, "fold": fold, met: agent or None}
+                found.append((place, counted, {"margin": margin, "fold": fold, met: agent or None}))
+        if has_versions:
+            spread = np.full(len(trials), np.nan)
+            if settings.split in ("stimulus", "row"):
+                spread = spread_of_margins(np.array(of_models).reshape(-1, len(trials)), own)
+            for place, _, verdict in found:
+                verdict["spread"] = float(spread[place])
+        yield from found
 
     def _margins(self, rows: NDArray[np.float64], truth: Marks, tested: NDArray[np.float64]) -> NDArray[np.float64]:
         if np.ptp(rows, axis=0).max(initial=0) == 0:  # nothing varies: no answer is a machine's
@@ -224,6 +270,32 @@ class TrainedJudge(Agent[T]):
         if hasattr(model, "decision_function"):
             return np.asarray(model.decision_function(tested))
         return np.asarray(model.predict_proba(tested)[:, 1] - 0.5)
+
+
+def in_versions(trials: Sequence[dict[str, Any]], key: Keys) -> list[tuple[list[dict[str, Any]], set[str]]]:
+    """What a judge learns from and judges at once: all ``trials``, with the ids of all, where the set has no versions.
+
+    In a set with versions there is an entry for each: the trials as they were drawn, in which each answer is replaced
+    by the one in this version, with the ids of those that were replaced. So all versions have the same answers and
+    catch trials in the same order, and with them the same folds and the same draws: a change from version to version is
+    one of the answers alone. Repeats are left out."""
+    if all(key[trial["id"]].get("version") is None for trial in trials):
+        return [(list(trials), {trial["id"] for trial in trials})]
+    firsts: list[dict[str, Any]] = []
+    by_version: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for trial in trials:
+        row = key[trial["id"]]
+        if row["repeat_of"] is not None:
+            continue
+        if row["version_of"] is None:
+            firsts.append(trial)
+        else:
+            by_version[row["version"]][row["version_of"]] = trial
+    found = [(firsts, {trial["id"] for trial in firsts})]
+    for of_version in by_version.values():
+        replaced = [of_version.get(trial["id"], trial) for trial in firsts]
+        found.append((replaced, {trial["id"] for trial in of_version.values()}))
+    return found
 
 
 def _splits(fold: Rows, agents: NDArray[np.str_], settings: TrainedSettings) -> Iterator[tuple[int, str, Marks, Marks]]:

@@ -16,7 +16,7 @@ from judging.ranking.ranking import KEPT_COLUMNS, VERDICTS_FILE, RankedAgent, Ra
 from judging.scores.verdicts import open_verdicts, read_verdicts, single_cues
 from judging.statistics.jackknife import Floats
 from judging.statistics.tables import NO_FIGURE, Estimate, Table
-from judging.statistics.verdict_table import ELSEWHERE, PEOPLE, TASK_NAMES, counted
+from judging.statistics.verdict_table import ELSEWHERE, PEOPLE, TASK_NAMES, as_drawn, counted
 from judging.trial_sets.trial_set import VERDICTS
 from serving.files.csv_tables import read_back, unguarded
 
@@ -106,6 +106,7 @@ def _read(folders: Sequence[Path], key: Path | None, prior: Path | None, say: Ca
     old = pd.DataFrame(columns=[*KEPT_COLUMNS]) if prior is None else _earlier(prior)
     runs = open_verdicts(folders, key)
     table = read_verdicts(runs)
+    table = as_drawn(table)
     table = counted(table[table["excluded"].isna() & (table["sample"] == 0) & table["verdict"].isin(VERDICTS)])
     table = table[~table["catch"].astype(bool) & table["repeat_of"].isna() & table["beside_truth"].isna()]
     table = table[~table["judge"].isin(single_cues(runs))].drop_duplicates(["judge", "trial"])[[*KEPT_COLUMNS]]

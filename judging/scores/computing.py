@@ -35,7 +35,17 @@ from judging.statistics.needed import Needed, needed
 from judging.statistics.pass_rate import pass_rates, verdicts_on_pairs
 from judging.statistics.populations import Population
 from judging.statistics.tables import Estimate, Table
-from judging.statistics.verdict_table import AND, ELSEWHERE, JudgedAnswers, by_judge, counted
+from judging.statistics.tell_changes import TellChange, TellsLeft, has_versions, tell_changes
+from judging.statistics.tell_properties import (
+    NO_MEASURES,
+    MeasuresByTask,
+    TellProperties,
+    changed_properties,
+    correlated_properties,
+    what_is_seen,
+)
+from judging.statistics.verdict_table import AND, ELSEWHERE, JudgedAnswers, as_drawn, by_judge, counted
+from judging.statistics.versions import SEEN
 from judging.trial_sets.trial_set import VERDICTS
 
 if TYPE_CHECKING:
@@ -43,7 +53,19 @@ if TYPE_CHECKING:
 
 DIGITS = 9  # of shares
 # What no score of a single answer reads, unless one scores by it.
-UNREAD = ("record", "said", "reason", "speaker", "excluded", "catch", "swapped", "repeat_of")
+UNREAD = (
+    "record",
+    "said",
+    "reason",
+    "speaker",
+    "excluded",
+    "catch",
+    "swapped",
+    "repeat_of",
+    "version",
+    "version_of",
+    "spread",
+)
 OF_PAIRS = ("beside_truth", "beside_agent", "beside_speaker")
 
 
@@ -71,6 +93,8 @@ class _Figures:
     tests: dict[str, dict[str, Table[StatisticalTest]]] = field(default_factory=dict)
     conclusions: dict[str, Table[Conclusion]] = field(default_factory=dict)
     needed: list[Needed] = field(default_factory=list)
+    tells: list[TellChange] = field(default_factory=list)
+    tells_left: list[TellsLeft] = field(default_factory=list)
 
 
 def compute_scores(
@@ -82,6 +106,8 @@ def compute_scores(
     *,
     cues: Collection[str] = (),
     answers: JudgedAnswers = (),
+    answers_in_versions: JudgedAnswers = (),
+    measures: MeasuresByTask = NO_MEASURES,
     catch: Table[CatchRate] = EMPTY,
     populations: Table[Population] = EMPTY,
     against: Paper | None = None,
@@ -89,12 +115,16 @@ def compute_scores(
 ) -> ScoreTables:
     """All tables of the verdicts that count; of a judge's several verdicts on a trial the first counts.
 
-    ``table`` has a row per verdict (:func:`judging.scores.verdicts.read_verdicts`), without excluded ones; ``by`` are
-    further columns to score by, ``settings`` those of trained and language models' judges, ``cues`` the judges by a
-    single cue. ``bounds`` are as in :func:`judging.statistics.contrasts.agent_tests`, ``correction`` is that of d' and
-    the criterion. ``answers`` are the judged trials (:func:`judging.scores.verdicts.read_answers`); without them
-    nothing is said of answers themselves. ``against`` is a paper whose figures stand beside these. The others are put
-    in as they are."""
+    Where answers have several versions (:mod:`judging.statistics.versions`), all tables but those of tells are of the
+    answers as drawn. ``table`` has a row per verdict (:func:`judging.scores.verdicts.read_verdicts`), without excluded
+    ones; ``by`` are further columns to score by, ``settings`` those of trained and language models' judges, ``cues``
+    the judges by a single cue. ``bounds`` are as in :func:`judging.statistics.contrasts.agent_tests`, ``correction`` is
+    that of d' and the criterion. ``answers`` are the judged trials (:func:`judging.scores.verdicts.read_answers`);
+    without them nothing is said of answers themselves. ``answers_in_versions`` are those of all versions, and
+    ``measures`` the properties as numbers, by task and tell. ``against`` is a paper whose figures stand beside these.
+    The others are put in as they are."""
+    in_versions = table
+    table = as_drawn(table)
     samples = _alike(table, table[table["sample"] > 0], "trial")
     table = table[table["sample"] == 0]  # a judge's further verdicts on a trial are no further trials
     repeats = _alike(table, table[table["repeat_of"].notna()], "repeat_of")
@@ -106,6 +136,7 @@ def compute_scores(
     figures = _Figures()
     for task in (*TASKS, ELSEWHERE):
         _score_task(task, single[single["asked"] == task], choices, figures)
+    properties = _score_tells(in_versions, answers_in_versions, measures, figures)
     single_answers = [answer for answer in answers if answer["beside_truth"] is None]
     scores = Table(figures.scores, omit=("column", "value"))
     published: Table[PublishedFigure] = EMPTY
@@ -131,6 +162,10 @@ def compute_scores(
         tests=figures.tests,
         conclusions=figures.conclusions,
         needed=Table(figures.needed),
+        tells=Table(figures.tells),
+        tells_left=Table(figures.tells_left),
+        tells_changed=Table(properties.changed),
+        tells_correlated=Table(properties.correlated),
         bounds=bounds,
         pairs=pairs,
         rankings=Table(figures.rankings),
@@ -213,6 +248,30 @@ def _score_task(task: str, of_phases: pd.DataFrame, choices: _Choices, figures: 
     figures.conclusions[task] = Table(
         [replace(row, more=in_other_words.get((row.judge, row.agent), "")) for row in concluded]
     )
+
+
+def _score_tells(
+    table: pd.DataFrame, answers: JudgedAnswers, measures: MeasuresByTask, figures: _Figures
+) -> TellProperties:
+    """Add the changes of all tasks of which answers have several versions; what is known of their properties."""
+    if not has_versions(table):
+        return TellProperties()
+    is_single = ~table["catch"] & table["repeat_of"].isna() & table["beside_truth"].isna() & (table["sample"] == 0)
+    single = counted(table[is_single])
+    seen = {answer["trial"]: what_is_seen(answer) for answer in answers}
+    single = single.assign(**{SEEN: single["trial"].map(seen)})
+    properties = TellProperties()
+    for task in TASKS:
+        of_task = single[single["asked"] == task]
+        if not has_versions(of_task):
+            continue
+        changes, left = tell_changes(task, of_task)
+        figures.tells += changes
+        figures.tells_left += left
+        of_answers = [answer for answer in answers if answer["asked"] == task]
+        properties.changed += changed_properties(task, of_answers, measures.get(task, {}))
+        properties.correlated += correlated_properties(task, of_task, of_answers, measures.get(task, {}), changes)
+    return properties
 
 
 def _concluded(

@@ -35,6 +35,12 @@ def words_of_result(tables: ScoreTables) -> dict[str, str]:
         words["undecided"] = (
             "the agent may pass or not: the interval is too wide to decide, or decides only without Holm's correction"
         )
+    if tables.tells:
+        words["tell"] = (
+            "a property of answers by which a judge tells an agent from people: without it in people's and the agent's "
+            "answers, detectability falls. That no fall is shown does not prove that there is none"
+        )
+        words["after Holm"] = "with Holm's correction for all agents and properties that this judge was tested with"
     if any(row.times is not None for row in tables.needed):
         words["would decide"] = (
             "in 4 of 5 studies of that size, if the true detectability is the one found here, and each judge gives as "
@@ -72,6 +78,21 @@ def words_of_details(tables: ScoreTables) -> dict[str, str]:
     if any(row.is_cue for row in tables.ledger):
         words["cue"] = (
             "a judge that goes by a single outward sign; what a classifier has above it, it has read in the answer"
+        )
+    if tables.tells:
+        words["alone, last"] = (
+            "a property was taken away while all others stay, or when all others are gone already; what goes together "
+            "with another shows itself last"
+        )
+    if tables.tells_changed:
+        words["d before, d after"] = (
+            "by how many standard deviations an agent's answers have more of a property than people's, as drawn and in "
+            "the version"
+        )
+    if tables.contamination:
+        words["foreign"] = (
+            "not written by the participant in the field: pasted, dropped or copied from elsewhere, from a language "
+            "model or not"
         )
     if tables.rankings:
         words["margin, confidence"] = "how sure a classifier is by its own measure, and how sure a judge said it is"

@@ -6,9 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from judging.contamination.in_words import contamination_grid, contamination_sentences
 from judging.scores import svg
 from judging.scores.figures import PASS_RATES
-from judging.scores.page_content import DescribedSvg, PairsSection, PopulationSection, PublishedSection
+from judging.scores.page_content import (
+    ContaminationSection,
+    DescribedSvg,
+    PairsSection,
+    PopulationSection,
+    PublishedSection,
+)
 from judging.scores.papers.published import published
 from judging.scores.score_tables import ScoreTables
 from judging.statistics.measures import ALL
@@ -86,6 +93,23 @@ def population_section(tables: ScoreTables, task: str, sentences: Sequence[str])
     }
     grid = tables.populations.where(task=task).grid(view, "Distributions of answers")
     return PopulationSection(TASK_NAMES[task], [*sentences, SCOPE], grid)
+
+
+def contamination_section(tables: ScoreTables, task: str) -> ContaminationSection:
+    """Whether the participants wrote their answers to a task themselves, and what changes if not."""
+    rows = tables.contamination.where(task=task)
+    first = rows.data[0]
+    counts = ""
+    if first.answers:
+        counts = (
+            f"{count(first.answers, 'answer')} of {count(first.persons, 'participant')} have traces; "
+            f"{first.foreign_answers:,} of these are more probably written by somebody else than not. Of "
+            f"{count(first.judged_answers, 'verdict')} on people's answers {first.judged_without_traces:,} are on "
+            "answers without traces."
+        )
+    cues = tables.ledger.where(is_cue=True).distinct("judge")
+    sentences = [f"{sentence}." for sentence in contamination_sentences(rows, cues)]
+    return ContaminationSection(TASK_NAMES[task], sentences, contamination_grid(rows), counts)
 
 
 def published_section(tables: ScoreTables) -> PublishedSection | None:

@@ -10,6 +10,7 @@ from judging.scores.figures import CAPTION_TASK, CAPTIONS, OVERVIEW, figure_of, 
 from judging.scores.glossary import words_of_details, words_of_result
 from judging.scores.other_sections import (
     by_column,
+    contamination_section,
     headings,
     of_people_alone,
     others,
@@ -28,6 +29,7 @@ from judging.scores.page_content import (
     TaskSection,
 )
 from judging.scores.score_tables import ScoreTables
+from judging.scores.tell_section import tell_sections
 from judging.scores.tiles import results
 from judging.statistics.answer_statistics import KAPPA
 from judging.statistics.measures import ALL, Score
@@ -110,10 +112,12 @@ def page(
         high=50 + 100 * tables.bounds,
         needed=_needed(tables),
         tasks=[_task_section(tables, task, figures) for task in tables.scores.distinct("task")],
+        tells=tell_sections(tables, figures, [row.judge for row in tables.ledger if row.is_cue]),
         pairs=pairs_section(tables, figures),
         populations=[
             population_section(tables, task, differences[task]) for task in tables.populations.distinct("task")
         ],
+        contamination=[contamination_section(tables, task) for task in tables.contamination.distinct("task")],
         published=published_section(tables),
         columns=columns,
         others=others(tables),
@@ -157,10 +161,14 @@ def _needed(tables: ScoreTables) -> Grid | None:
 def _links(tables: ScoreTables) -> list[tuple[str, str]]:
     links = [("#needed", "What more would decide")] if tables.needed else []
     links += [(f"#{task}", TASK_NAMES[task]) for task in tables.scores.distinct("task")]
+    if tables.tells:
+        links.append(("#tells", "Tells"))
     if tables.pairs is not None:
         links.append(("#pairs", "Pairs"))
     if tables.populations:
         links.append(("#populations", "Populations"))
+    if tables.contamination:
+        links.append(("#contamination", "Is the human human?"))
     if tables.published:
         links.append(("#published", "The paper's figures"))
     links += [(f"#by-{column}", f"By {column}") for column in sorted(tables.by.distinct("column"))]

@@ -226,6 +226,46 @@ class ColumnSection:
 
 
 @dataclass(frozen=True, slots=True)
+class TellSection:
+    """What taking properties away of the answers to a task shows."""
+
+    task: str
+    """The task's name in files, which links within the page go to."""
+    name: str
+    """The task's name for readers, the heading."""
+    sentences: Sequence[tuple[str, str]]
+    """For each judge and agent a headline with its figures."""
+    figure: DescribedSvg | None
+    """The changes; None where none is known."""
+    changes: Grid
+    """The changes by judge, agent and property, without judges that go by one cue, unless there are no others."""
+    of_cues: Grid | None
+    """Those of judges that go by one cue; None without any, or where ``changes`` has them."""
+    left: Grid | None
+    """What remains when all are gone; None where nothing was taken away."""
+    correlated: Grid | None
+    """What correlation says of the same properties."""
+    changed: Grid | None
+    """What else each transformation changed."""
+    is_trained: bool
+    """Whether a judge was trained on each version."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContaminationSection:
+    """Whether participants wrote their answers themselves, task by task."""
+
+    name: str
+    """The task's name for readers, the heading."""
+    sentences: Sequence[str]
+    """The rate, and corrected figures, one text each."""
+    grid: Grid | None
+    """The figures by judge and agent; None where nothing could be estimated."""
+    counts: str
+    """How many answers have traces, and how many seem foreign; "" of a known rate."""
+
+
+@dataclass(frozen=True, slots=True)
 class ScorePage:
     """What the page of scores shows, in its order."""
 
@@ -253,10 +293,14 @@ class ScorePage:
     """What more would decide about agents that are undecided; None where there are none."""
     tasks: Sequence[TaskSection]
     """Tables and figures, task by task in the order of the papers."""
+    tells: Sequence[TellSection]
+    """A section for each task of whose answers properties were taken away."""
     pairs: PairsSection | None
     """None where no pairs of conversations were judged."""
     populations: Sequence[PopulationSection]
     """A section for each task whose answers were compared as populations."""
+    contamination: Sequence[ContaminationSection]
+    """A section for each task whose scores were corrected for foreign answers."""
     published: PublishedSection | None
     """None where no paper was asked for."""
     columns: Sequence[ColumnSection]

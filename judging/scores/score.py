@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import get_args
 
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
+from judging.contamination.asked import Contaminated, read_asked
+from judging.contamination.corrected_scores import contamination as contamination_rows
 from judging.scores.computing import catch_rates, compute_scores
 from judging.scores.methods import methods
 from judging.scores.papers.published import PAPERS, Paper
 from judging.scores.score_tables import BOUNDS, ScoreTables
 from judging.scores.scores import Scores
+from judging.scores.tell_measures import measures_of_tells
 from judging.scores.verdicts import (
     holds_answers,
     open_verdicts,
@@ -25,6 +29,7 @@ from judging.scores.verdicts import (
 )
 from judging.statistics.measures import LOG_LINEAR, Correction
 from judging.statistics.populations import read_populations
+from judging.statistics.tables import Table
 from judging.trial_sets.drawn_from import changed_answers
 from judging.trial_sets.same_rules import SameRules, language_sentences
 from judging.trial_sets.trial_set import VERDICTS
@@ -42,6 +47,9 @@ def score(
     bounds: float = BOUNDS,
     dprime_correction: Correction = LOG_LINEAR,
     as_written: bool = False,
+    contamination: Contaminated | None = None,
+    anchor: Folder | Sequence[Folder] = (),
+    pasted_like: str | None = None,
 ) -> Scores:
     """Who passes as a person: tables, intervals and tests of verdicts.
 
@@ -57,6 +65,10 @@ def score(
     0.5 ± ``bounds``.
     ``dprime_correction`` is "log-linear" (all rates move a little) or "1/2N" (those of 0 and 1 alone do).
     ``as_written`` compares answers without the papers' rules for words.
+    ``contamination`` corrects for answers that participants did not write: a run folder with their traces, or a known
+    rate (0.1), or its bounds ((0.05, 0.2) or "0.05-0.2"). ``anchor`` are run folders with answers that were written
+    under supervision, with traces. ``pasted_like`` are the agents, with commas, whose answers are judged as foreign
+    ones are, for a known rate; by default all agents.
 
     Raises InputError for folders without verdicts, records or keys that were changed, and columns that no verdict has;
     UnavailableError without the extra ``judging``."""
@@ -78,6 +90,9 @@ def score(
         raise InputError(
             "as_written changes answers only; these folders hold verdicts, whose trials were fixed by `trials`"
         )
+    asked = read_asked(contamination, anchor, pasted_like)
+    if asked is not None and not judged:
+        raise InputError("contamination is for verdicts, and these folders hold answers alone")
     rules = SameRules(as_written=as_written)
     populations = read_populations(answered, rules)
     if answered and not populations:
@@ -106,11 +121,16 @@ def score(
         dprime_correction,
         cues=cues,
         answers=read_answers(runs),
+        answers_in_versions=read_answers(runs, in_versions=True),
+        measures=measures_of_tells(),
         catch=catch_rates(table[~table["judge"].isin(constant)]),
         populations=populations,
         against=against,
         methods=methods(table, settings, list(sets.values()), bounds, dprime_correction),
     )
+    if asked is not None:
+        keys = [(run.prefix, run.key) for run in runs if run.trials]
+        tables = replace(tables, contamination=Table(contamination_rows(counted, tables.scores, asked, keys, bounds)))
     changed: list[str] = []
     for path, notes in sets.items():
         changed += changed_answers(notes, path.name.removesuffix(".key.csv"))

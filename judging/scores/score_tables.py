@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from judging.contamination.corrected_scores import Contamination
 from judging.scores.conclusions import Conclusion
 from judging.scores.papers.published import PublishedFigure
 from judging.scores.papers.significance import Agreement
@@ -18,6 +19,8 @@ from judging.statistics.needed import Needed
 from judging.statistics.pass_rate import PassRates
 from judging.statistics.populations import Population
 from judging.statistics.tables import NO_FIGURE, Estimate, Table
+from judging.statistics.tell_changes import TellChange, TellsLeft
+from judging.statistics.tell_properties import ChangedProperty, CorrelatedProperty
 
 BOUNDS = 0.05  # around a detectability of 0.5: of 0.45 to 0.55, as the papers have it
 
@@ -102,6 +105,14 @@ class ScoreTables:
     """By task who passes, in words."""
     needed: Table[Needed] = EMPTY
     """What more would decide about agents that are undecided."""
+    tells: Table[TellChange] = EMPTY
+    """How detectability changes when a property is taken away of all answers."""
+    tells_left: Table[TellsLeft] = EMPTY
+    """What judges still find when all these properties are gone."""
+    tells_changed: Table[ChangedProperty] = EMPTY
+    """What taking each property away, or planting it, changed in the answers."""
+    tells_correlated: Table[CorrelatedProperty] = EMPTY
+    """What correlation says of the same properties, beside the intervention."""
     bounds: float = BOUNDS
     """An agent passes if the 90 % interval of its detectability lies within 0.5 ± this."""
     pairs: PassRates | None = None
@@ -122,6 +133,8 @@ class ScoreTables:
     """The figures that a paper printed, beside ours."""
     populations: Table[Population] = EMPTY
     """How the distribution of an agent's answers compares with people's."""
+    contamination: Table[Contamination] = EMPTY
+    """Figures corrected for answers that participants did not write; empty where that was not asked for."""
     methods: str = ""
     """A paragraph for a section on methods."""
     dprime_correction: Correction = LOG_LINEAR

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
+from judging.contamination.in_words import contamination_sentences
 from judging.scores.conclusions import SCOPE, Conclusion
 from judging.scores.figures import figures, overview, who_judged, without_repetition
 from judging.scores.other_sections import of_people_alone
@@ -22,6 +23,8 @@ from judging.scores.page import page
 from judging.scores.papers.beside_published import compared
 from judging.scores.score_tables import ScoreTables
 from judging.scores.svg import drawn, svg
+from judging.scores.tell_figure import tell_figures
+from judging.scores.tell_sentences import tell_sentences
 from judging.scores.verdicts import further_verdicts
 from judging.statistics.populations import SCOPE as SCOPE_OF_POPULATIONS
 from judging.statistics.populations import population_sentences
@@ -35,6 +38,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCORES_FILE = "scores.json"
+# Parts of it that are there only where something was asked for.
+ASKED_FOR = ("contamination", "tells", "tells_left", "tells_changed", "tells_correlated")
 Reasons = Sequence[tuple[str, str]]  # of an agent: a headline and its reasons for each outcome
 
 
@@ -77,12 +82,17 @@ class Scores:
         if any(row.judge == PEOPLE for conclusions in self.tables.conclusions.values() for row in conclusions):
             lines.append(SCOPE)
         lines += [
+            f"{sentence.headline} ({TASK_NAMES[sentence.task].lower()}). {sentence.why}."
+            for sentence in tell_sentences(self.tables, self._cues())
+        ]
+        lines += [
             note for column in self.tables.by.distinct("column") if (note := of_people_alone(self.tables, column))
         ]
         for task, differences in self.differences.items():
             lines += [f"{TASK_NAMES[task]}: {sentence}" for sentence in differences]
         if self.differences:
             lines.append(SCOPE_OF_POPULATIONS)
+        lines += contamination_sentences(self.tables.contamination, self._cues())
         if self.verdicts is not None:
             lines += _exclusions(self.verdicts)
             lines += further_verdicts(self.verdicts)
@@ -136,9 +146,10 @@ class Scores:
         """The tables as frames, by name; those without rows are empty frames.
 
         The names and columns are those of the CSV files: ``scores``, ``by``, ``repeats``, ``samples``, ``ledger``,
-        ``rankings``, ``sexes``, ``catch``, ``statistics``, ``published``, ``populations``, ``needed``, and where there
-        are any ``captions``, ``pass_rates``, ``pass_rates_by``, ``words``. An estimate has three columns: NAME,
-        NAME_low and NAME_high, the ends of its 95 % interval. Further frames: ``tests`` (by ``asked`` and ``kind``),
+        ``rankings``, ``sexes``, ``catch``, ``statistics``, ``published``, ``populations``, ``needed``, ``tells``,
+        ``tells_left``, ``tells_changed``, ``tells_correlated``, ``contamination``, and where there are any
+        ``captions``, ``pass_rates``, ``pass_rates_by``, ``words``. An estimate has three columns: NAME, NAME_low and
+        NAME_high, the ends of its 95 % interval. Further frames: ``tests`` (by ``asked`` and ``kind``),
         ``conclusions`` (by ``asked``) and ``verdicts``."""
         import pandas as pd
 
@@ -167,9 +178,12 @@ class Scores:
             for name, table in self.tables.by_name().items():
                 table.write_csv(made / f"{name}.csv")
             values = {name: {} if value is None else value for name, value in as_json(self.tables).items()}
+            for name in ASKED_FOR:
+                if not values[name]:
+                    del values[name]
             form = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_APPEND_NEWLINE
             (made / SCORES_FILE).write_bytes(orjson.dumps(values, option=form))
-            to_draw = figures(self.tables, self._cues())
+            to_draw = figures(self.tables, self._cues()) | tell_figures(self.tables, self._cues())
             if self.verdicts is not None:
                 to_draw |= who_judged(self.verdicts[self.verdicts["excluded"].isna()])
             (made / "figures").mkdir()

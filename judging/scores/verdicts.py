@@ -19,6 +19,7 @@ from judging.statistics.measures import ALL, NAMELESS
 from judging.statistics.verdict_table import AND, BOTH, ELSEWHERE, FEEDBACK, PEOPLE, PUBLISHED_PREFIX, TEST, UNJUDGED
 from judging.trial_sets.trial_set import (
     TRIALS_FILE,
+    VERSION_COLUMNS,
     Keys,
     about_of_key,
     check_trials,
@@ -44,7 +45,20 @@ STIMULI = "stimuli.jsonl"  # a run's
 PLAIN_COLUMNS = ("length", "place", "phase", "agent", "folder")  # columns of all verdicts that scores may be told by
 AGES = ("age", "person.age")  # of who judged and who answered: numbers, where they are not groups
 # No columns to score by.
-OUTCOMES = ("truth", "beside_truth", "verdict", "confidence", "reason", "catch", "swapped", "repeat_of", "sample")
+OF_TRIALS = ("trial", "repeat_of", "version_of")  # columns with ids of trials
+OUTCOMES = (
+    "truth",
+    "beside_truth",
+    "verdict",
+    "confidence",
+    "reason",
+    "catch",
+    "swapped",
+    "repeat_of",
+    "version",
+    "version_of",
+    "sample",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +148,10 @@ def read_verdicts(runs: Sequence[JudgedRun]) -> pd.DataFrame:
         )
     if not rows:
         raise InputError(f"{', '.join(str(run.folder.path) for run in runs)}: no verdicts")
-    return pd.DataFrame.from_records(rows)
+    table = pd.DataFrame.from_records(rows)
+    if all(row.get("version") is None for row in rows):  # tables of sets without versions are as they always were
+        table = table.drop(columns=list(VERSION_COLUMNS), errors="ignore")
+    return table
 
 
 def with_columns(table: pd.DataFrame, names: str) -> tuple[pd.DataFrame, list[str]]:
@@ -176,15 +193,20 @@ def _as_numbers(column: pd.Series[Any]) -> pd.Series[Any]:
     return pd.Series([as_numbers.get(value) for value in column], column.index, dtype=object)
 
 
-def read_answers(runs: Sequence[JudgedRun]) -> list[dict[str, Any]]:
-    """The judged trials, each once, without catch trials and repeats."""
+def read_answers(runs: Sequence[JudgedRun], *, in_versions: bool = False) -> list[dict[str, Any]]:
+    """The judged trials, each once, as the answers were drawn: without catch trials and repeats, and without other
+    versions of answers unless ``in_versions``."""
     answers: dict[str, dict[str, Any]] = {}
     for run in runs:
         for trial in run.trials:
             row = run.rows[trial["id"]]
+            if "answer" not in trial or row["catch"] or row["repeat_of"] is not None:
+                continue
+            first = row["version_of"]
+            if first is not None and not in_versions:
+                continue
             name = f"{run.prefix}{trial['id']}"
-            if "answer" in trial and not row["catch"] and row["repeat_of"] is None:
-                answers[name] = {**trial, **row, "trial": name}
+            answers[name] = {**trial, **row, "trial": name, "version_of": first and f"{run.prefix}{first}"}
     return list(answers.values())
 
 
@@ -253,7 +275,8 @@ def _rows_elsewhere(folder: Run) -> dict[str, dict[str, Any]]:
             beside = {"human": "machine", "machine": "human"}[raw["truth"]] if raw["pair"] else None
             same = {name: raw[name] for name in ("truth", "agent", "stimulus")}
             beside_it = {"beside_truth": beside, "beside_agent": raw["agent"] if raw["pair"] else None}
-            none = {"catch": False, "swapped": False, "repeat_of": None, "length": None, "turns": None}
+            none = {"catch": False, "swapped": False, "length": None, "turns": None}
+            none |= dict.fromkeys(("repeat_of", "version", "version_of"))
             rows[record["stimulus"]] = {"trial": record["stimulus"], "asked": ELSEWHERE, **same, **beside_it, **none}
     return rows
 
@@ -274,7 +297,7 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
     keys = {trial: {name: row[name] for name in row if name not in omitted} for trial, row in run.rows.items()}
     if run.prefix:
         for row in keys.values():
-            row |= {name: row[name] and f"{run.prefix}{row[name]}" for name in ("trial", "repeat_of")}
+            row |= {name: row[name] and f"{run.prefix}{row[name]}" for name in OF_TRIALS}
     for name in [*run.folder.agents(), *run.folder.imports()]:
         entry = run.folder.meta["agents"].get(name)  # none of people, whose lists the run does not know
         left = {trial for trial, row in keys.items() if entry and is_asked(entry, (TASK, row["asked"]))}
@@ -306,6 +329,8 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
                 "margin": raw.get("margin"),
                 "fold": raw.get("fold"),
             }
+            if "spread" in raw:  # of sets with several versions of answers
+                verdict["spread"] = raw["spread"]
             context = {**_of_study(record), **keys[trial], "folder": run.name}
             if "parts" not in raw:
                 yield verdict | context

@@ -14,6 +14,8 @@ Of the verdict, from its record:
 - ``confidence`` (float, 0 to 1): how sure the judge is; None where it did not say.
 - ``reason`` (text): why, in the judge's words; None where it did not say.
 - ``margin`` (float): of a trained judge; above 0 it says "machine". None of any other judge.
+- ``spread`` (float): of a trained judge, the standard error of ``margin`` over training answers. Only where the trials
+  have versions; None where it is not known.
 - ``fold`` (int): the fold, from 0, in which the trial was judged; None where the judge is not trained.
 - ``part`` (int): the number, from 0, of one of a trained judge's several verdicts on a trial. None where it has one.
 - ``partition`` (int), ``embedding`` (text), ``trained_on`` (text): by which partition into folds, which embedding, and
@@ -46,6 +48,9 @@ Of the trial, from its row of the key:
 - ``catch`` (bool): whether the trial only tests whether the judge attends.
 - ``swapped`` (bool): whether it is a catch trial with a scanpath on another picture.
 - ``repeat_of`` (text): the trial that this one repeats; None where it repeats none.
+- ``version`` (text): which transformations were applied to the answer, "" for none (:mod:`judging.tells`); None of a
+  trial set without versions. The column lacks where no set has versions, and so does the next one.
+- ``version_of`` (text): the trial of the same answer as it was drawn; None of this one, and of a set without versions.
 - ``beside_truth``, ``beside_agent``, ``beside_speaker`` (text): of a pair, the same of the second conversation; None
   of any other answer.
 - ``meta.NAME``: what stimulus and answer have in their column NAME; a column for each. ``meta.person.NAME`` is what an
@@ -88,6 +93,13 @@ def counted(verdicts: pd.DataFrame, column: str | None = None) -> pd.DataFrame:
         return verdicts
     without_feedback = verdicts["phase"] != FEEDBACK
     return verdicts if without_feedback.all() else verdicts[without_feedback]
+
+
+def as_drawn(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The verdicts on answers as they were drawn. Further versions of an answer are no further answers."""
+    if "version_of" not in verdicts.columns:
+        return verdicts
+    return verdicts[verdicts["version_of"].isna()]
 
 
 def on_trials(judged: pd.DataFrame, *columns: str) -> pd.DataFrame:

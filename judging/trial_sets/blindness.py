@@ -25,7 +25,7 @@ LEAST = 40  # trials of each kind; with fewer nothing can be concluded
 def measure_blindness(
     folder: Path, rows: Sequence[tuple[Trial, Mapping[str, Any]]], seed: int, lists: Sequence[Sequence[str]] = ()
 ) -> list[dict[str, Any]]:
-    """Detectability by task, None of too few trials, and ``tells``, in which the form of answers differs
+    """Detectability by task and version, None of too few trials, and ``tells``, in which the form of answers differs
     (:mod:`judging.trial_sets.tells`); ``rows`` are trials with their rows of the key, ``lists`` the
     judges' lists of trials' ids."""
     entries = []
@@ -33,15 +33,20 @@ def measure_blindness(
     for ids in lists:
         for place, name in enumerate(ids):
             places[name].append((place / len(ids), place % 2, place == 0))
-    for task in dict.fromkeys(trial["asked"] for trial, _ in rows):
+    # Within a version: further versions of an answer are no further evidence.
+    found = dict.fromkeys((trial["asked"], key.get("version")) for trial, key in rows)
+    tasks = list(dict.fromkeys(task for task, _ in found))
+    for task, version in sorted(found, key=lambda entry: (tasks.index(entry[0]), entry[1] or "")):
         of_task = [
             (trial, key)
             for trial, key in rows
-            if trial["asked"] == task and not key["catch"] and not key["repeat_of"]
+            if trial["asked"] == task and key.get("version") == version and not key["catch"] and not key["repeat_of"]
             if key["truth"] != key.get("beside_truth")
         ]
         is_machine = np.array([key["truth"] == "machine" for _, key in of_task], dtype=np.bool_)
         entry: dict[str, Any] = {"asked": task, "trials": len(of_task), "hidden": None, "shown": None, "tells": []}
+        if version is not None:
+            entry["version"] = version
         if of_task and "beside" not in of_task[0][0]:
             entry["tells"] = tells([trial for trial, _ in of_task], is_machine)
         groups = [trial["shown"] for trial, _ in of_task]

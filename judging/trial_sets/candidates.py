@@ -89,6 +89,10 @@ class Candidate:
     """Further columns of the key by name, such as ``partner`` and ``type`` of a conversation."""
     is_swapped: bool = False
     """Whether it is a scanpath that was made on another picture."""
+    version: str | None = None
+    """Which transformations were applied (:mod:`judging.tells`), "" for none; None where the set has no versions."""
+    version_of: Candidate | None = None
+    """The same answer as it was drawn, in version ""; None of that one, and where the set has no versions."""
 
     def known_by(self) -> set[str]:
         """The stimulus and, of a pair, the people's conversation."""

@@ -64,7 +64,7 @@ def sentences_on_task(task: str, numbers: Mapping[str, Any], rows: Sequence[Keye
     """How many trials a ``task`` has, whose they are, and what a judge could learn beside the answers.
 
     ``numbers`` are those of the set's file, ``rows`` all trials with their rows of the key."""
-    keys = [key for trial, key in rows if trial["asked"] == task]
+    keys = [key for trial, key in rows if trial["asked"] == task and not key["version_of"]]
     kinds = Counter({0: key["truth"], 1: "catch"}.get(key["catch"], "swapped") for key in keys)
     swapped = f", {kinds['swapped']:,} swapped" if kinds["swapped"] else ""
     yield (
@@ -115,7 +115,10 @@ def sentences_on_set(
     for why, number in sorted(passed_over.items()):
         yield f"left out ({why}): {number:,}"
     for entry in blind:
-        yield f"{entry['asked']}: {_blindness(entry)}"
+        if entry.get("version") and entry["hidden"] is None:
+            continue  # as of the answers as they were drawn, of which it is said
+        version = f" {entry['version']}" if entry.get("version") else ""
+        yield f"{entry['asked']}{version}: {_blindness(entry)}"
         for tell in entry["tells"]:
             yield f"  {told(tell)}"
 

@@ -6,7 +6,7 @@ import random
 import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,6 +15,8 @@ from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.language.filters.texts import disclosures
 from agents.stimuli import SHORT, TASKS, Asked
+from judging.tells.registry import check_names
+from judging.trial_sets.answer_versions import VersionChoices, with_first_version
 from judging.trial_sets.candidates import PEOPLE_OF_PAIR, AnswerReader, Candidate
 from judging.trial_sets.composed import TrialSet, sentences_on_pairs, sentences_on_set, sentences_on_task
 from judging.trial_sets.drawing import (
@@ -49,6 +51,7 @@ PRESETS: Mapping[str, Mapping[Asked, int]] = {
 OF_ALL = ("per_agent", "lists", "per_judge", "every", "repeats")  # choices that the set's file notes
 OF_PAIRS = ("pairs", "show_pseudo")
 OF_SPEAKERS = ("preset", "common", "unique", "catch", "as_written")
+OF_VERSIONS = ("without", "plant")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +73,8 @@ class _Choices:
     common: bool
     unique: bool
     as_written: bool
+    without: Sequence[str]
+    plant: Sequence[str]
     every: bool
     catch: float
     repeats: float
@@ -78,7 +83,7 @@ class _Choices:
     def __post_init__(self) -> None:
         if (self.lists > 1 or self.repeats) and self.per_judge is None and self.preset is None:
             raise InputError("lists, repeats: say with per_judge or preset how long each list is")
-        others = ("preset", "common", "unique", "as_written") if self.pairs else ("show_pseudo",)
+        others = ("preset", "common", "unique", "as_written", *OF_VERSIONS) if self.pairs else ("show_pseudo",)
         if wrong := [name for name in others if getattr(self, name)]:
             side = "with" if self.pairs else "without"
             raise InputError(f"{wrong[0]} does not go {side} pairs")
@@ -92,11 +97,15 @@ class _Choices:
             raise InputError("per_agent, lists, per_judge and lengths are whole numbers from 1")
         if not (0 <= self.catch <= 1 and 0 <= self.repeats <= 1):
             raise InputError(f"catch and repeats are shares from 0 to 1, not {self.catch:g} and {self.repeats:g}")
+        check_names(self.without, self.plant, [task for task in TASKS if task in self.tasks])
 
     def noted(self) -> dict[str, Any]:
         """The choices as ``TRIALS.trials.json`` has them."""
         names = OF_ALL + (OF_PAIRS if self.pairs else OF_SPEAKERS)
-        return {name: getattr(self, name) for name in names} | {"lengths": list(self.lengths)}
+        noted = {name: getattr(self, name) for name in names} | {"lengths": list(self.lengths)}
+        if self.without or self.plant:
+            noted |= {name: list(getattr(self, name)) for name in OF_VERSIONS}
+        return noted
 
 
 @dataclass(slots=True)
@@ -109,6 +118,7 @@ class _Drawn:
     passed_over: Counter[str] = field(default_factory=Counter)
     common: list[str] = field(default_factory=list)
     rules: SameRules = field(default_factory=SameRules)
+    versions: VersionChoices = field(default_factory=VersionChoices)
 
 
 def trials(
@@ -128,6 +138,8 @@ def trials(
     common: bool = False,
     unique: bool = False,
     as_written: bool = False,
+    without: str | Sequence[str] = (),
+    plant: str | Sequence[str] = (),
     every: bool = False,
     catch: float = 0.1,
     repeats: float = 0.0,
@@ -151,6 +163,11 @@ def trials(
     stimulus; ``as_written`` leaves out the papers' rules for words and colours. ``lengths`` are numbers of messages of
     excerpts. With ``pairs`` a conversation with a machine stands beside one of people, and ``lengths`` are in turns;
     ``show_pseudo`` then shows what a machine wrote beforehand.
+
+    Versions: of each drawn answer ``without`` makes further trials that lack a property, such as "length" or
+    ("length", "case"): each alone, all together, and all but each. ``plant`` makes trials in which machines' answers
+    have participants' form of a property. :data:`judging.tells.registry.TRANSFORMATIONS` has the names. A judge's list
+    has each answer in one version; the list "TASK-all" has all.
 
     ``seed`` (drawn by default) decides all that is drawn: who knows it, and the runs, can tell whose the answers are.
     ``force`` replaces a trial set at ``out``. Beside ``out`` stand the key and how the set was made.
@@ -178,6 +195,8 @@ def trials(
         common=common,
         unique=unique,
         as_written=as_written,
+        without=_names(without),
+        plant=_names(plant),
         every=every,
         catch=catch,
         repeats=repeats,
@@ -192,6 +211,8 @@ def trials(
     }
     notes |= {"unbalanced": drawn.unbalanced, "passed_over": dict(drawn.passed_over)}
     notes["same_rules"] = drawn.rules.summary()
+    if drawn.versions:
+        notes["versions"] = drawn.versions.noted()
     notes["drawn_from"] = drawn_from
     folder = Path(out)
     rows, blind = write_trial_set(folder, drawn.lists, notes, choices.seed, force=force)
@@ -201,6 +222,7 @@ def trials(
             sentences += sentences_on_pairs(numbers)
         else:
             sentences += sentences_on_task(name, numbers, rows)
+    sentences += drawn.versions.sentences()
     sentences += sentences_on_set(drawn.unbalanced, drawn.passed_over, blind)
     return TrialSet(folder, len(rows), sentences)
 
@@ -208,6 +230,12 @@ def trials(
 def _folders(folders: Folder | Sequence[Folder]) -> list[Path]:
     """One folder, or several, as a list of paths."""
     return [Path(folders)] if isinstance(folders, str | PathLike) else [Path(folder) for folder in folders]
+
+
+def _names(names: str | Sequence[str]) -> Sequence[str]:
+    """Names of transformations as a list, of "a,b" too."""
+    parts = names.split(",") if isinstance(names, str) else names
+    return [name.strip() for name in parts if name.strip()]
 
 
 def _draw_speakers(choices: _Choices) -> _Drawn:
@@ -219,13 +247,21 @@ def _draw_speakers(choices: _Choices) -> _Drawn:
         wanted = _named(choices.agents, machines | reader.not_asked)
         answers = [answer for answer in answers if answer.truth == "human" or answer.is_catch or answer.agent in wanted]
     drawn = _Drawn(passed_over=reader.passed_over, common=reader.common(), rules=reader.rules)
+    drawn.versions = VersionChoices(choices.without, choices.plant, choices.seed)
+    if drawn.versions:
+        there = {answer.stimulus.task for answer in answers}
+        check_names(choices.without, choices.plant, [task for task in TASKS if task in there])
+        answers = drawn.versions.usable(answers)
     for task in TASKS:
         if of_task := [answer for answer in answers if answer.stimulus.task == task]:
             chance = random.Random(f"trials {choices.seed} {task}")
             pool, drawn.about[task] = _pool(of_task, choices, chance)
             _refuse_pictures_of_a_part(task, [*pool.trials(), *pool.catch])
             drawn.unbalanced += [f"{task}: {remark}" for remark in pool.unbalanced]
-            drawn.lists += _lists(task, pool, choices, chance)
+            if drawn.versions:
+                drawn.lists += _lists_of_versions(task, pool, choices, drawn.versions, chance)
+            else:
+                drawn.lists += _lists(task, pool, choices, chance)
     if not any(entry.trials for entry in drawn.lists):
         apart = [task for task, about in drawn.about.items() if about.get("stimuli_in_common", {}).get("common") == 0]
         reasons = [f"{task}: no stimulus was answered by people and by every agent (--common)" for task in apart]
@@ -348,6 +384,22 @@ def _lists(task: Asked, pool: Pool, choices: _Choices, chance: random.Random) ->
         return draw_list(pool, number, used, chance, catch=choices.catch, repeats=choices.repeats)
 
     return _numbered(task, task, choices.lists, number, draw)
+
+
+def _lists_of_versions(
+    task: Asked, pool: Pool, choices: _Choices, versions: VersionChoices, chance: random.Random
+) -> list[JudgesList]:
+    """The lists that judges would get without versions, with each answer in one version; and a list of all."""
+    pool.catch = with_first_version(pool.catch)
+    drawn = versions.of_pool(task, pool.trials())
+    dealing = random.Random(f"versions of lists {choices.seed} {task}")
+    used: Counter[int] = Counter()
+    lists = _lists(task, pool, choices, chance)
+    catch = [trial for trial in pool.catch if any(trial is other for entry in lists for other, _ in entry.trials)]
+    everything = JudgesList(f"{task}-all", task, arrange(drawn.all(), catch, 0, dealing))
+    if lists[0].name == everything.name:  # there are no lists of single judges
+        return [everything]
+    return [replace(entry, trials=drawn.deal(entry.trials, used, dealing)) for entry in lists] + [everything]
 
 
 def _numbered(name: str, task: Asked, lists: int, number: int, draw: Callable[[int], Order]) -> list[JudgesList]:

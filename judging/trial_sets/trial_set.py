@@ -2,7 +2,9 @@
 
 In ``TRIALS.key.csv`` ``sha256`` is the hash of the trial's canonical JSON, and ``catch`` is 1, ``swapped`` or 0. A pair
 of conversations has two truths: ``truth`` and ``beside_truth`` are "machine" where a machine speaks in the first, and
-in the second. In a control pair both are the same."""
+in the second. In a control pair both are the same. A set with versions of its answers has two more columns:
+``version`` names the transformations that were applied, and ``version_of`` is the trial of the same answer as it was
+drawn (:mod:`judging.tells`)."""
 
 import hashlib
 import io
@@ -32,6 +34,7 @@ COLUMNS = (
     *("trial", "sha256", "asked", "truth", "agent", "catch", "repeat_of", "stimulus", "benchmark_id", "run", "record"),
     *("sample", "speaker", "length", "said", "columns", *BESIDE, "turns", "delays", "objects"),
 )
+VERSION_COLUMNS = ("version", "version_of")  # of sets that have versions of their answers
 TEXTS = ("trial", "sha256", "asked", "truth", "agent", "stimulus", "speaker", "repeat_of", "record", "said", *BESIDE)
 SWAPPED = "swapped"  # in `catch`: a scanpath on another picture
 STIMULUS_COLUMNS = ("topic", "domain", "word_class", "version", "mode")  # that scores may be told by, beside meta's
@@ -93,7 +96,7 @@ def read_trial_key(path: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
         raise InputError(f"there is no key {path}: give it as key")
     table = load_table(path)
-    if tuple(table.names) != COLUMNS:
+    if tuple(table.names) not in (COLUMNS, COLUMNS + VERSION_COLUMNS):
         raise InputError(f"{path} is no key of trials: its columns are others")
     rows: dict[str, dict[str, Any]] = {}
     wrong = table.problems
@@ -120,6 +123,8 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any]:
         "swapped": cells["catch"] == SWAPPED,
         **{name: int(cells[name]) if cells[name] else None for name in ("length", "turns")},
         **{name: orjson.loads(cells[name] or "{}") for name in ("delays", "objects")},
+        "version": unguarded(cells["version"]) if "version" in cells else None,
+        "version_of": unguarded(cells.get("version_of", "")) or None,
         **{f"meta.{name}": value for name, value in columns.items()},
     }
 
@@ -158,7 +163,9 @@ def write_trial_set(
         ]
         _write_lines(folder / "lists.jsonl", entries)
         text = io.StringIO(newline="")
-        write_rows(text, COLUMNS, ([key.get(name) for name in COLUMNS] for _, key in rows))
+        has_versions = any(key["version"] is not None for _, key in rows)
+        columns = (*COLUMNS, *VERSION_COLUMNS) if has_versions else COLUMNS
+        write_rows(text, columns, ([key.get(name) for name in columns] for _, key in rows))
         key = text.getvalue().encode()
         with replacing(key_path(out)) as file:
             file.write(key)
@@ -176,6 +183,7 @@ class _Writer:
         self.chance = chance
         self.rows: list[KeyedTrial] = []
         self._fields: dict[int, dict[str, Any]] = {}  # of each stimulus
+        self._clips: dict[tuple[int, tuple[tuple[float, float], ...]], Path] = {}  # by stimulus and fixations
         (folder / "media").mkdir()
 
     def trials(self, lists: Sequence[JudgesList]) -> list[list[str]]:
@@ -195,8 +203,10 @@ class _Writer:
             trial = self._trial(distinct[key], ids[key])
             stimulus = parse_row(orjson.dumps(trial), root=self.folder)  # what is no trial must not be written
             digest = hashlib.sha256(canonical(stimulus)).hexdigest()
-            first = ids[key[0], ""] if key[1] else ""
-            self.rows.append((trial, {"trial": ids[key], "sha256": digest, **_key_row(candidate, first)}))
+            row = {"trial": ids[key], "sha256": digest, **_key_row(candidate, ids[key[0], ""] if key[1] else "")}
+            if candidate.version_of is not None:
+                row["version_of"] = ids[id(candidate.version_of), ""]
+            self.rows.append((trial, row))
         return [
             [ids[id(candidate), entry.name if again else ""] for candidate, again in entry.trials] for entry in lists
         ]
@@ -237,8 +247,15 @@ class _Writer:
         elif candidate.speaker is not None:
             trial["speaker"] = candidate.speaker
         if task == "attention_prediction" and "image" in trial:
-            trial["clip"] = self._save(f"{name}.gif", _clip(candidate))
+            trial["clip"] = self._save(f"{name}.gif", self._clip(candidate, f"{name}.gif"))
         return trial
+
+    def _clip(self, candidate: Candidate, name: str) -> bytes:
+        """The scanpath as an animation, for the file ``name``. To draw one takes long, and versions of an answer may be
+        equal: their clips are copies."""
+        path = (id(candidate.stimulus), tuple(candidate.answer.fixations or ()))
+        first = self._clips.setdefault(path, self.folder / "media" / name)
+        return first.read_bytes() if first.is_file() else _clip(candidate)
 
     def _save(self, name: str, data: bytes) -> str:
         path = self.folder / "media" / name
@@ -285,6 +302,8 @@ def _key_row(candidate: Candidate, repeat_of: str) -> dict[str, Any]:
         "turns": candidate.turns,
         "delays": orjson.dumps(timed).decode(),
         "objects": orjson.dumps(_objects(stimulus.row)).decode(),
+        "version": candidate.version,
+        "version_of": None,
     }
 
 

@@ -123,6 +123,20 @@ def bases(word: str) -> frozenset[str]:
     return frozenset([*_singulars(word), *_verbs(word)]) - {word}
 
 
+def irregular_plurals(noun: str) -> tuple[str, ...]:
+    """The irregular plurals that WordNet lists for a noun in small letters: ("mice",) for "mouse"."""
+    return _irregular_plurals().get(noun, ())
+
+
+@cache
+def _irregular_plurals() -> Mapping[str, tuple[str, ...]]:
+    plurals: dict[str, tuple[str, ...]] = {}
+    for form, singulars in _tables().nouns.items():
+        for noun in singulars:
+            plurals[noun] = (*plurals.get(noun, ()), form)
+    return plurals
+
+
 def _unlisted_base(word: str) -> str | None:
     used = _tables().used
     noun = next(iter(_singulars(word)), None)

@@ -2,10 +2,14 @@
 
 Where a page asks about both speakers of a conversation, the four pairs of truths are equally frequent (the form of the
 2025 paper). Where a page has two conversations, each agent is equally often in the first and in the second.
+
+A set may have versions of its answers (:mod:`judging.tells`). Then a judge sees a stimulus in one version. Of an agent,
+and of people, versions come equally often, first in a judge's list and then over judges. Practice and examples show
+answers as they were drawn.
 """
 
 import random
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
@@ -56,6 +60,8 @@ class TrialPage:
     """Whether the page is a catch trial of either kind."""
     people: str | None = None
     """For pairs, the id of the conversation of people."""
+    version: str = ""
+    """The version of the answer, as the key names it; "" where it is as it was drawn."""
 
     def known_by(self) -> set[str]:
         """What nobody sees twice: the stimulus and, of pairs, the conversation of people."""
@@ -103,6 +109,12 @@ class TrialPool:
             raise InputError(f"{source} has no trials of {settings.task}")
         self.key: dict[str, dict[str, Any]] = {name: rows[name] for name in self.trials}
         self.of_pairs = any(trial.beside is not None for trial in self.trials.values())
+        self.versions = sorted({row["version"] or "" for row in self.key.values()})
+        if len(self.versions) > 1 and settings.trials.choices != "one":
+            raise InputError(
+                f'trials.choices: must be "one", because {folder} has versions of its answers: in each version the '
+                "messages of one speaker alone are changed"
+            )
         self.pages = self._pages()
         self.cells: dict[str, list[TrialPage]] = defaultdict(list)
         for page in self.pages:
@@ -134,7 +146,8 @@ class TrialPool:
                     names_of_cell += machines
                 cell = " ".join(names_of_cell)
             people = keys[0].get(f"meta.{PEOPLE_OF_PAIR}")
-            pages.append(TrialPage(tuple(names), cell, machines, keys[0]["stimulus"], is_catch, people))
+            version = keys[0]["version"] or ""
+            pages.append(TrialPage(tuple(names), cell, machines, keys[0]["stimulus"], is_catch, people, version))
         if not pages:
             raise InputError(
                 f"{self.folder}: no excerpt has both its speakers among the trials; make the trials again with every "
@@ -202,8 +215,9 @@ class TrialPool:
         )
 
     def numbers(self) -> str:
-        """The number of pages of each kind, in words such as "16 of people, 8 of mmcq, 2 catch trials"."""
-        return ", ".join(f"{len(pages):,} {self._in_words(cell)}" for cell, pages in sorted(self.cells.items()))
+        """The number of answers of each kind, in words such as "16 of people, 8 of mmcq, 2 catch trials"."""
+        numbers = {cell: sum(not page.version for page in pages) for cell, pages in sorted(self.cells.items())}
+        return ", ".join(f"{number:,} {self._in_words(cell)}" for cell, number in numbers.items())
 
     def _in_words(self, cell: str) -> str:
         """What a cell's pages are of, such as "of people", or "of a machine (A) with a person (B)"."""
@@ -284,19 +298,26 @@ class TrialPool:
             for agent in page.agents:
                 used[agent] += seen.get(page.trials, 0)
         stimuli = set[str]()
+        given: Counter[tuple[str, str]] = Counter()
         kinds = [name for name in CATCH if name in self.cells]
         quota = shares(self.catch_trials(), kinds, chance) if kinds else {}
-        caught = self._take(quota, seen, used, stimuli, chance)  # first: they are of fewer stimuli than the others
-        practice = self._take(self._quota(wanted.practice, used, chance), seen, used, stimuli, chance)
-        learning = self._take(self._quota(wanted.feedback, used, chance), seen, used, stimuli, chance)
-        tested = self._take(self._quota(wanted.number - wanted.feedback, used, chance), seen, used, stimuli, chance)
+        as_drawn = [""]
+        # Catch trials first: they are of fewer stimuli than the others.
+        caught = self._take(quota, seen, used, stimuli, chance, given, as_drawn)
+        quota = self._quota(wanted.practice, used, chance)
+        practice = self._take(quota, seen, used, stimuli, chance, Counter(), as_drawn)
+        quota = self._quota(wanted.feedback, used, chance)
+        learning = self._take(quota, seen, used, stimuli, chance, given, self.versions)
+        quota = self._quota(wanted.number - wanted.feedback, used, chance)
+        tested = self._take(quota, seen, used, stimuli, chance, given, self.versions)
         order = arrange(tested, caught, round(wanted.repeats * wanted.number), chance)
         turns = [PageTurn(page, "feedback") for page in chance.sample(learning, len(learning))]
         turns += [PageTurn(page, "test", again) for page, again in order]
         examples = list[TrialPage]()  # last: of stimuli that the judge does not meet
         if wanted.sample:
             for is_machine in (False, True):
-                plain = [page for page in self.pages if not page.catch and bool(page.agents) == is_machine]
+                drawn = [page for page in self.pages if not page.catch and not page.version]
+                plain = [page for page in drawn if bool(page.agents) == is_machine]
                 if fit := [page for page in plain if stimuli.isdisjoint(page.known_by())]:
                     examples.append(chance.choice(fit))
                     stimuli |= examples[-1].known_by()
@@ -316,25 +337,49 @@ class TrialPool:
         return {"human": people, **quota}
 
     def _take(
-        self, quota: Mapping[str, int], seen: TimesSeen, used: Counter[str], stimuli: set[str], chance: random.Random
+        self,
+        quota: Mapping[str, int],
+        seen: TimesSeen,
+        used: Counter[str],
+        stimuli: set[str],
+        chance: random.Random,
+        given: Counter[tuple[str, str]],
+        versions: Collection[str],
     ) -> list[TrialPage]:
-        """Pages by the numbers of ``quota``, cell by cell; adds to ``used`` and ``stimuli`` what they show.
+        """Pages by the numbers of ``quota``, cell by cell, in one of ``versions``. Adds to ``used``, ``stimuli`` and
+        ``given``, which counts the versions of each cell, what they show.
 
         The cell with the fewest pages comes first, or the others might have taken its stimuli. Pages come by how many
-        judges had them, then by how often their agents were used, then by chance. ``rank`` draws a number for every
-        page of a cell, also for pages that are not taken: to draw fewer would change the later lists.
+        judges had them, then by how often their version was given, then by how often their agents were used, then by
+        chance. ``rank`` draws a number for every page of a cell, also for pages that are not taken: to draw fewer would
+        change the later lists.
         """
         taken: list[TrialPage] = []
         for cell in sorted(quota, key=lambda name: len(self.cells.get(name, ()))):
-            left = quota[cell]
 
             def rank(page: TrialPage) -> tuple[int, int, float]:
                 return seen.get(page.trials, 0), sum(used[agent] for agent in page.agents), chance.random()
 
-            for page in sorted(self.cells.get(cell, ()), key=rank):
-                if left and stimuli.isdisjoint(page.known_by()):
-                    stimuli |= page.known_by()
-                    used.update(page.agents)
-                    taken.append(page)
-                    left -= 1
+            # By version, the pages that are left with their places in the order.
+            left: dict[str, deque[tuple[int, TrialPage]]] = {version: deque() for version in versions}
+            for place, page in enumerate(sorted(self.cells.get(cell, ()), key=rank)):
+                if page.version in left:
+                    left[page.version].append((place, page))
+            for _ in range(quota[cell]):
+                for pages in left.values():
+                    while pages and not stimuli.isdisjoint(pages[0][1].known_by()):
+                        pages.popleft()
+                firsts = {version: pages[0] for version, pages in left.items() if pages}
+                if not firsts:
+                    break
+                order = {
+                    version: (seen.get(page.trials, 0), given[cell, version], place)
+                    for version, (place, page) in firsts.items()
+                }
+                version = min(order, key=lambda name: order[name])
+                _, page = left[version].popleft()
+                given[cell, version] += 1
+                stimuli |= page.known_by()
+                used.update(page.agents)
+                taken.append(page)
         return taken

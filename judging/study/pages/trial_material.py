@@ -105,6 +105,12 @@ class TrialMaterial(Material):
         warnings += changed_answers(read_about(key_path(self.pool.folder)), self.pool.folder.name)
         if self.pool.of_pairs:
             warnings += self._unused_of_pairs()
+        if len(self.pool.versions) > 1:
+            warnings.append(
+                f"trials.number: the {count(trials.number, 'trial')} of a judge are shared by "
+                f"{len(self.pool.versions)} versions of the answers. `study plan` counts all of them, and the scores "
+                "of agents are of the version as drawn alone: plan for more judges"
+            )
         number = self.pool.catch_trials()
         if trials.catch and self.pool.has_catch() and not number:
             enough = next(more for more in itertools.count(trials.number) if round(trials.catch * more))

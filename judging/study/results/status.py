@@ -179,7 +179,10 @@ def status_of(state: State, material: Material, personal: dict[str, dict[str, An
     for row in rows:
         for rule in row["rules"]:
             excluded[rule].append(row["judge"])
-    plain = [row for row in rows if not (row["rules"] or row["catch"] or row["again"])]
+    # Another version of an answer is no further answer: rates and decisions are of answers as they were drawn.
+    key = material.pool.key
+    as_drawn = [row for row in rows if key[row["trial"]]["version_of"] is None]
+    plain = [row for row in as_drawn if not (row["rules"] or row["catch"] or row["again"])]
     for row in plain:
         verdicts["people" if row["truth"] == "human" else row["agent"]].append(row["verdict"])
     rules = {rule: {"verdicts": len(codes), "judges": len(set(codes))} for rule, codes in sorted(excluded.items())}

@@ -1,6 +1,7 @@
 """``turinglike test`` from agents to a card, and ``turinglike cards``."""
 
 import contextlib
+import csv
 import json
 import shutil
 import tomllib
@@ -19,8 +20,10 @@ from judging.cards.page import badge, readme_rows
 from judging.cards.pool import chosen, find_pool
 from serving.cli import main
 from serving.projects import running
+from serving.runs.run import Run
 from tests.judging.cards.test_calibration import table
 from tests.judging.cards.test_pools import PLAIN, manifest
+from tests.judging.contamination.test_marks import TYPED
 
 ROOT = Path(__file__).resolve().parents[3]
 PICTURES = ROOT / "examples" / "images"
@@ -118,7 +121,7 @@ def test_a_card_of_two_tasks(
     assert {path: path.read_bytes() for path in folder.glob("**/records/*.jsonl")} == before
     assert (folder / "card.json").read_bytes() == text
     page = (folder / "index.html").read_text()
-    for part in ("Not calibrated:", "Cues that also tell it", "mine/1", "not verified", "turinglike generate"):
+    for part in ("Not calibrated:", "No property was taken away.", "mine/1", "not verified", "turinglike generate"):
         assert part in page, part
     assert "<script" not in page
     assert page.count('<img src="data:image/jpeg;base64,') == 6
@@ -169,6 +172,110 @@ def test_a_card_of_two_tasks(
     assert main(["cards", "card", "pool", "-o", "other.html"]) == 2
     assert "pool/card.json: cannot be read" in capfd.readouterr().err
     assert not (tmp_path / "other.html").exists()
+
+
+def test_tells_are_taken_away_and_the_judge_learns_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The figures are those of the scores of versions; and detectability is counted here from the verdicts alone."""
+    monkeypatch.chdir(tmp_path)
+    pool = manifest(
+        tmp_path / "pool",
+        PLAIN.replace('task = "word"\nfile = "words.csv"', 'task = "caption"\nfile = "said.csv"\nstimuli = "pictures"'),
+    )
+    (pool / "pictures").mkdir()
+    rows = ["image,subject,response"]
+    for number, name in enumerate(NAMES):
+        shutil.copy(PICTURES / name, pool / "pictures")
+        rows += [f"{name},p{person},The Picture {'is lit' * (number % 3)} of me!" for person in range(2)]
+    (pool / "said.csv").write_text("\n".join([*rows, ""]))
+    call = ["test", "null", "--people", "pool", "--task", "caption", "--here", "-o", "card"]
+    assert main([*call, "--judges", "svm"]) == 0
+    folder = tmp_path / "card" / "null" / "tells"
+    asked = tomllib.loads((folder / "turinglike.toml").read_text())
+    assert asked["trials"]["without"] == ["hedging", "inflection", "punctuation", "case", "length"]
+    assert asked["judge"]["judges"] == ["svm"]  # cues do not judge versions
+
+    card = read_card((tmp_path / "card" / "card.json").read_bytes(), "card.json")
+    Draft202012Validator(card_schema()).validate(json.loads(card.as_json()))
+    [result] = card.agents[0].tasks
+    assert result.no_tells == ""
+    assert {(tell.tell, tell.taken) for tell in result.tells} == {
+        (name, taken) for name in asked["trials"]["without"] for taken in ("alone", "last")
+    }
+    scores = json.loads((folder / "scores" / "scores.json").read_text())
+    by_tell = {(row["tell"], row["taken"]): row for row in scores["tells"]}
+    with (folder / "scores" / "verdicts.csv").open(newline="") as file:
+        verdicts = list(csv.DictReader(file))
+
+    def detectability(version: str) -> float:
+        of_version = [row for row in verdicts if row["version"] == version]
+        sides = [[row for row in of_version if row["truth"] == truth] for truth in ("human", "machine")]
+        assert all(len(side) == len(NAMES) for side in sides)
+        return sum(sum(row["verdict"] == row["truth"] for row in side) / len(side) for side in sides) / 2
+
+    for tell in result.tells:
+        row = by_tell[tell.tell, tell.taken]
+        assert (tell.change.value, tell.change.low, tell.p) == (row["change"], row["change_low"], row["holm"])
+        if tell.taken == "alone":
+            assert tell.before == pytest.approx(detectability(""))
+            assert tell.after == pytest.approx(detectability(tell.tell))
+    [left] = result.remaining
+    assert left.detectability.value == pytest.approx(detectability("+".join(asked["trials"]["without"])))
+    page = (tmp_path / "card" / "index.html").read_text()
+    assert "null/tells/scores/index.html" in page
+    assert "No property was taken away" not in page
+
+    # A language model or a single cue as the only judge does not learn: nothing is taken away, and the card says why.
+    assert main([*call[:-1], "other", "--judges", "cue-length"]) == 0
+    other = read_card((tmp_path / "other" / "card.json").read_bytes(), "card.json")
+    assert other.agents[0].tasks[0].no_tells.startswith("No property was taken away: no judge")
+    assert not (tmp_path / "other" / "null" / "tells").exists()
+
+
+def test_answers_that_participants_did_not_write_are_told(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    part = 'task = "caption"\nfile = "said.csv"\nstimuli = "pictures"\ntraces = "export"'
+    pool = manifest(tmp_path / "pool", PLAIN.replace('task = "word"\nfile = "words.csv"', part))
+    (pool / "pictures").mkdir()
+    rows = ["image,subject,response"]
+    for name in NAMES:
+        shutil.copy(PICTURES / name, pool / "pictures")
+        rows += [f"{name},p{person:02},A picture of a thing in the light {person}" for person in range(20)]
+    (pool / "said.csv").write_text("\n".join([*rows, ""]))
+    call = ["test", "null", "--people", "pool", "--task", "caption", "--judges", "svm", "--here", "-o", "card"]
+    assert main(call) == 2
+    assert "traces: is no run folder" in capfd.readouterr().err
+
+    # The same answers as an export of a study has them: five participants always pasted, in another window.
+    assert main(["import", "pool/said.csv", "--task", "caption", "--out", "pool/export"]) == 0
+    run = Run(pool / "export")
+    records = list(run.latest("humans"))
+    for record in records:
+        is_pasted = record["agent"] <= "human:p04"
+        pasted = {"pasted_characters": 36, "keys": 0, "characters_per_s": None, "hidden_ms": 9000}
+        record["raw"] = {"traces": {**TYPED, **(pasted if is_pasted else {})}}
+    run.write_records("humans", records)
+    assert main(call) == 0
+    card = read_card(Path("card/card.json").read_bytes(), "card.json")
+    [used] = card.pools
+    assert used.contamination is not None
+    assert (used.contamination.answers, used.contamination.persons, used.contamination.why) == (120, 20, "")
+    rate = used.contamination.rate
+    assert rate.value == pytest.approx(5 / 20, abs=0.02)
+    assert rate.low is not None
+    assert rate.high is not None
+    assert 0 < rate.low < rate.high < 0.7
+    scores = json.loads(Path("card/null/scores/scores.json").read_text())
+    [row] = [row for row in scores["contamination"] if row["judge"] == "svm" and row["agent"] == "null"]
+    [judge] = card.agents[0].tasks[0].judges
+    assert row["judged_without_traces"] == 0
+    if row["why"]:
+        assert judge.corrected is None
+    else:
+        assert judge.corrected is not None
+        assert judge.corrected.value == row["detectability_corrected"]
+    assert "did not write themselves is 0.2" in Path("card/index.html").read_text()
 
 
 def test_all_that_is_wrong_is_told_before_anything_starts(
@@ -248,6 +355,7 @@ def made(**changed: Any) -> Card:
         "why": "",
         "more": "",
         "detectability": {"value": 0.5, "low": 0.46, "high": 0.54},
+        "corrected": None,
         "p_human": 0.5,
         "p_machine": 0.5,
         "of_people": 300,
@@ -266,8 +374,11 @@ def made(**changed: Any) -> Card:
         "sentence": "",
         "judges": [judge],
         "cues": 3,
-        "tells": [],
+        "strongest_cues": [],
         "best_cue": None,
+        "tells": [],
+        "remaining": [],
+        "no_tells": "",
         "leak": None,
         "usage": usage,
         "beside": [],

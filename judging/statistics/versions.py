@@ -1,0 +1,221 @@
+"""Changes of detectability between versions of the same answers: how they are added up from a judge's verdicts.
+
+A *version* is named by what was taken away of answers: "case+length" has neither case nor length, "" is an answer as
+drawn, and "plant:length" gives machines participants' lengths. Judges may see all versions of an answer, as classifiers
+do, which are retrained on each, and language models; or each stimulus in a single version, as people do. Both go one
+way here: verdicts on several versions share judges and stimuli, and so their errors are taken off each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from judging.statistics.crossed import Crossed, crossed
+from judging.statistics.jackknife import Clusters, Codes, Floats
+from judging.statistics.measures import clusters
+from judging.statistics.training import coupling, is_trained
+from judging.statistics.verdict_table import on_trials
+from judging.tells.registry import AND, PLANT
+from judging.trial_sets.trial_set import VERDICTS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+DRAWN = ""  # the version of answers as they were drawn
+SEEN = "seen"  # a column of verdicts that this module alone reads: what the judge saw, as a text
+Change = tuple[str, str, str | None]
+"""An agent, and two versions: its detectability in the first minus that in the second; None for 0.5, which is
+chance."""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Which properties were taken away of the answers to a task, and which were planted."""
+
+    tells: Sequence[str]
+    """The names of what was taken away, in the order of the version that has none of it."""
+    planted: Sequence[str]
+    """The names of what was planted."""
+
+    @property
+    def all_gone(self) -> str:
+        """The version without any of these."""
+        return AND.join(self.tells)
+
+    def but(self, tell: str) -> str:
+        """The version in which this one alone is left."""
+        return AND.join(name for name in self.tells if name != tell)
+
+
+def taken(versions: Sequence[str]) -> Taken:
+    """What the names of ``versions`` say."""
+    without = [version for version in versions if version and not version.startswith(PLANT)]
+    longest = max(without, key=lambda version: len(version.split(AND)), default="")
+    planted = [version.removeprefix(PLANT) for version in versions if version.startswith(PLANT)]
+    return Taken([name for name in longest.split(AND) if name], sorted(planted))
+
+
+@dataclass(frozen=True)
+class JudgedVersions:
+    """A judge's verdicts on versions of answers to a task, a row for each trial and judge (or for all people)."""
+
+    right: Floats
+    """[verdicts] the share of right ones among a judge's verdicts on a trial."""
+    agents: Mapping[str, int]
+    """The numbers of the agents that were judged."""
+    agent: Codes
+    """[verdicts] the number of the agent that answered; -1 for a person."""
+    versions: Mapping[str, int]
+    """The numbers of the versions that were judged."""
+    version: Codes
+    """[verdicts] the number of the version."""
+    answer: Codes
+    """[verdicts] the number of the answer, in all its versions the same."""
+    clusters: Clusters
+    """Which verdicts have judges, stimuli and people in common."""
+    margin: Floats | None = None
+    """[verdicts] of a trained judge, above 0 where it says "machine"; None of any other."""
+    seen: Codes | None = None
+    """[verdicts] a number for what the judge saw of the answer; None where not known."""
+    spread: Floats | None = None
+    """[verdicts] the standard errors of margins over training answers, NaN where not told; None as above."""
+
+    def changes(self, changes: Sequence[Change]) -> Crossed:
+        """The changes with their errors; NaN where a version was not judged."""
+        sums = [self._sum(change) for change in changes]
+        value = np.array([of_sum for of_sum, _, _ in sums])
+        weights = np.array([of_sum for _, of_sum, _ in sums]).reshape(len(sums), len(self.right))
+        errors = np.array([of_sum for _, _, of_sum in sums]).reshape(weights.shape)
+        of_judge = self.clusters.judges * (self.answer.max(initial=0) + 1) + self.answer
+        units = np.unique(of_judge, return_inverse=True)[1].astype(np.int64)
+        result = crossed(value, weights, errors, self.clusters, units)
+        return result if self.margin is None else result.with_added(self._coupling(changes))
+
+    def detectability(self, agent: str, version: str) -> float:
+        """Of an agent's answers in a version; NaN where it was not judged."""
+        return self._sum((agent, version, None))[0] + 0.5
+
+    def are_alike(self, agent: str, first: str, second: str) -> bool:
+        """Whether no answer of people or of the agent looks otherwise in one version than in the other, as where a
+        property is taken away that nobody has. A trained judge has learned from all agents' answers, so that it is
+        asked of all. False where it is not known."""
+        if self.seen is None:
+            return False
+        looks = []
+        for version in (first, second):
+            used = (self.agent < 0) | (self.agent == self.agents[agent]) | (self.margin is not None)
+            is_in = used & (self.version == self.versions.get(version, -1))
+            look = np.full(int(self.answer.max(initial=-1)) + 1, -1)
+            look[self.answer[is_in]] = self.seen[is_in]
+            looks.append(look)
+        in_both = (looks[0] >= 0) & (looks[1] >= 0)
+        return bool(in_both.any() and (looks[0] == looks[1])[in_both].all())
+
+    def number(self, agent: str) -> tuple[int, int]:
+        """How many answers of people and of the agent were judged in some version."""
+        of_people = len(np.unique(self.answer[self.agent < 0]))
+        of_agent = len(np.unique(self.answer[self.agent == self.agents[agent]]))
+        return of_people, of_agent
+
+    @cached_property
+    def _cells(self) -> dict[tuple[int, str], tuple[float, Floats, Floats]]:
+        return {}
+
+    def _cell(self, agent: int, version: str) -> tuple[float, Floats, Floats]:
+        """The mean judge's rate of an agent's answers (-1: people's) in a version, and the weights and errors of
+        verdicts in it; NaN and zeros without any."""
+        if (agent, version) in self._cells:
+            return self._cells[agent, version]
+        is_in = (self.agent == agent) & (self.version == self.versions.get(version, -1))
+        judges = self.clusters.judges
+        weights = is_in / np.maximum(np.bincount(judges, is_in), 1)[judges]
+        cell = (np.nan, weights, weights)
+        total = weights.sum()
+        if total > 0:
+            weights = weights / total
+            rate = float(weights @ self.right)
+            cell = (rate, weights, weights * (self.right - rate))
+        self._cells[agent, version] = cell
+        return cell
+
+    def _sum(self, change: Change) -> tuple[float, Floats, Floats]:
+        """A change, and the weights and errors of verdicts in it; where a version was not judged NaN and zeros."""
+        agent, first, second = change
+        value = -0.5 if second is None else 0.0
+        weights = np.zeros(len(self.right))
+        errors = np.zeros(len(self.right))
+        for version, sign in ((first, 0.5), (second, -0.5)):
+            if version is None:
+                continue
+            for whose in (-1, self.agents[agent]):
+                rate, of_verdicts, of_errors = self._cell(whose, version)
+                value += sign * rate
+                weights = weights + sign * of_verdicts
+                errors = errors + sign * of_errors
+        if np.isnan(value):
+            return value, np.zeros(len(self.right)), np.zeros(len(self.right))
+        return value, weights, errors
+
+    def _coupling(self, changes: Sequence[Change]) -> Floats:
+        """What :func:`judging.statistics.training.coupling` adds to the variances of changes [changes], by the answers
+        that have a margin in every version."""
+        assert self.margin is not None
+        assert self.spread is not None
+        shape = (len(self.versions), int(self.answer.max(initial=-1)) + 1)
+        margins = np.full(shape, np.nan)
+        spreads = np.full(shape, np.nan)
+        margins[self.version, self.answer] = self.margin
+        spreads[self.version, self.answer] = self.spread
+        agent = np.zeros(shape[1], dtype=np.int64)
+        agent[self.answer] = self.agent
+        in_all = ~np.isnan(margins).any(axis=0)
+        agent = agent[in_all]
+        of_agents = {
+            name: coupling(margins[:, in_all], spreads[:, in_all], agent >= 0, agent == number)
+            for name, number in self.agents.items()
+        }
+        added = np.zeros(len(changes))
+        for at, (name, *both) in enumerate(changes):
+            judged = [self.versions[version] for version in both if version is not None and version in self.versions]
+            signs = np.array([1.0, -1.0])[: len(judged)]
+            added[at] = signs @ of_agents[name][np.ix_(judged, judged)] @ signs
+        return np.maximum(added, 0.0)
+
+
+def judged_versions(verdicts: pd.DataFrame) -> JudgedVersions:
+    """Of one judge's, or all people's, ``verdicts`` that count, with the columns ``version``, ``version_of`` and, where
+    it is known, :data:`SEEN`."""
+    import pandas as pd
+
+    judged = on_trials(verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts["version"].notna()])
+    of_answers = judged.assign(trial=judged["version_of"].where(judged["version_of"].notna(), judged["trial"]))
+    answer = pd.factorize(of_answers["trial"])[0].astype(np.int64)
+    agent, agents = pd.factorize(judged["agent"].where(judged["truth"] == "machine"))
+    version, versions = pd.factorize(judged["version"])
+    seen = None
+    if SEEN in judged.columns and judged[SEEN].notna().all():
+        seen = pd.factorize(judged[SEEN])[0].astype(np.int64)
+    margin = None
+    spread = None
+    if is_trained(judged):
+        margin = judged["margin"].to_numpy(dtype=np.float64)
+        spread = np.full(len(judged), np.nan)
+        if "spread" in judged.columns:
+            spread = judged["spread"].to_numpy(dtype=np.float64)
+    return JudgedVersions(
+        right=judged["right"].to_numpy(dtype=np.float64),
+        agents={name: number for number, name in enumerate(agents)},
+        agent=agent.astype(np.int64),
+        versions={name: number for number, name in enumerate(versions)},
+        version=version.astype(np.int64),
+        answer=answer,
+        clusters=clusters(of_answers),
+        margin=margin,
+        seen=seen,
+        spread=spread,
+    )

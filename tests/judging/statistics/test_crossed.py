@@ -1,0 +1,134 @@
+"""Variances of changes where judges, stimuli and people are drawn: against own sums, statsmodels, and closed forms."""
+
+from itertools import chain, combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy.stats import t as student
+
+from judging.statistics.crossed import Crossed, crossed
+from judging.statistics.jackknife import Clusters, Codes, Floats
+
+BOTH = np.array([0.5, -0.5])  # the weights of a first and a second version
+
+
+def drawn_design(judges: int, stimuli: int, people: int, seed: int) -> tuple[pd.DataFrame, np.random.Generator]:
+    """Each judge judges people's (``side`` 0) and a machine's answer to each stimulus in two versions."""
+    chance = np.random.default_rng(seed)
+    rows = pd.DataFrame(
+        list(product(range(judges), range(stimuli), (0, 1), (0, 1))), columns=["judge", "stimulus", "side", "version"]
+    )
+    rows["person"] = np.where(rows["side"] == 0, rows["stimulus"] % people, -1)
+    ability = chance.normal(0, 1, judges)[rows["judge"]] * (1 - 0.8 * rows["version"])
+    ease = chance.normal(0, 1, (stimuli, 2))[rows["stimulus"], rows["side"]] * (0.5 + rows["version"])
+    rows["right"] = (ability + ease + chance.normal(size=len(rows)) > 0).astype(float)
+    return rows, chance
+
+
+def weights_of(rows: pd.DataFrame) -> tuple[Floats, Floats]:
+    """The weights of verdicts in the change, and their errors: four rates, each of as many verdicts."""
+    number = len(rows) / 4
+    weights = BOTH[rows["version"]] / number
+    rates = rows.groupby(["side", "version"])["right"].transform("mean")
+    return weights, weights * (rows["right"] - rates).to_numpy()
+
+
+def clusters_of(rows: pd.DataFrame) -> Clusters:
+    judge, stimulus, person = (rows[name].to_numpy(dtype=np.int64) for name in ("judge", "stimulus", "person"))
+    return Clusters(judge, stimulus, person, np.ones(len(rows)))
+
+
+def units_of(rows: pd.DataFrame) -> Codes:
+    return rows.groupby(["judge", "stimulus", "side"]).ngroup().to_numpy(dtype=np.int64)
+
+
+def of_rows(rows: pd.DataFrame) -> Crossed:
+    weights, errors = weights_of(rows)
+    return crossed(
+        np.array([(weights * rows["right"]).sum()]), weights[None], errors[None], clusters_of(rows), units_of(rows)
+    )
+
+
+def test_the_variance_is_that_of_statsmodels_on_differences() -> None:
+    """OLS of the differences between versions on the side, with errors clustered by judges and by stimuli."""
+    rows, _ = drawn_design(12, 20, 1, 3)
+    result = of_rows(rows)
+    wide = rows.pivot(index=["judge", "stimulus", "side"], columns="version", values="right").reset_index()
+    design = np.column_stack([wide["side"] == 0, wide["side"] == 1]).astype(float)
+    fit = sm.OLS(wide[0] - wide[1], design).fit(
+        cov_type="cluster", cov_kwds={"groups": wide[["judge", "stimulus"]].to_numpy()}
+    )
+    test = fit.t_test(np.array([0.5, 0.5]))
+    number = len(wide)
+    correction = (number - 1) / (number - 2)  # statsmodels' for two slopes
+    assert result.value[0] == pytest.approx(test.effect.item())
+    assert result.variance[0] * correction == pytest.approx(test.sd.item() ** 2)
+
+
+def test_three_dimensions_are_added_and_subtracted() -> None:
+    rows, _ = drawn_design(6, 12, 4, 1)
+    weights, errors = weights_of(rows)
+    result = of_rows(rows)
+    of_people = rows["person"] >= 0
+    total = 0.0
+    of_freedom = 0.0
+    fewest = np.inf
+    dimensions = ["judge", "stimulus", "person"]
+    for names in chain.from_iterable(combinations(dimensions, size) for size in (1, 2, 3)):
+        used = of_people if "person" in names else of_people | True
+        keys = [rows.loc[used, name] for name in names]
+        sums = pd.Series(errors)[used].groupby(keys).sum()
+        sizes = pd.Series(np.abs(weights))[used].groupby(keys).sum()
+        number = sizes.sum() ** 2 / (sizes**2).sum()
+        part = (sums**2).sum() * number / (number - 1)
+        total += part if len(names) % 2 else -part
+        of_freedom += part**2 / (number - 1) * (1 if len(names) % 2 else -1)
+        fewest = min(fewest, number - 1 if len(names) == 1 else np.inf)
+    assert result.variance[0] == pytest.approx(total)
+    assert result.freedom[0] == pytest.approx(max(total**2 / of_freedom, fewest))
+    low, high = result.interval()
+    reach = student.ppf(0.975, result.freedom[0]) * np.sqrt(total)
+    assert (low[0], high[0]) == pytest.approx((result.value[0] - reach, result.value[0] + reach))
+    at_end = Crossed(np.array([reach]), result.variance, result.freedom)
+    assert at_end.p()[0] == pytest.approx(0.05)
+
+
+def test_the_variance_of_independent_verdicts_is_binomial() -> None:
+    """Judges and stimuli without effects: the mean of the estimates is that of four binomial rates."""
+    rate = 0.7
+    estimates = []
+    for seed in range(300):
+        rows, chance = drawn_design(8, 15, 1, seed)
+        rows["right"] = (chance.random(len(rows)) < rate).astype(float)
+        estimates.append(of_rows(rows).variance[0])
+    number = 8 * 15
+    truth = 4 * 0.25 * rate * (1 - rate) / number
+    spread = np.std(estimates) / np.sqrt(len(estimates))
+    assert abs(np.mean(estimates) - truth) < 4 * spread + 0.01 * truth  # a little more, by the least share
+
+
+def test_where_nothing_changes_each_side_counts_as_if_half_an_answer_did() -> None:
+    rows, _ = drawn_design(1, 30, 1, 5)
+    rows["right"] = rows.groupby(["stimulus", "side"])["right"].transform("first")
+    result = of_rows(rows)
+    assert result.value[0] == 0
+    assert result.variance[0] == pytest.approx(2 * (0.25 / 30) ** 2)
+    assert result.freedom[0] == pytest.approx(29)
+    assert result.p()[0] == 1
+
+
+def test_a_sum_without_verdicts_is_not_known() -> None:
+    rows, _ = drawn_design(3, 5, 1, 0)
+    none = np.zeros((1, len(rows)))
+    result = crossed(np.array([0.5]), none, none, clusters_of(rows), units_of(rows))
+    assert np.isnan([result.value, result.variance, result.freedom, *result.interval(), result.p()]).all()
+
+
+def test_a_known_variance_adds_no_uncertainty() -> None:
+    rows, _ = drawn_design(6, 12, 4, 1)
+    plain = of_rows(rows)
+    added = plain.with_added(3 * plain.variance)
+    assert added.variance == pytest.approx(4 * plain.variance)
+    assert added.freedom == pytest.approx(16 * plain.freedom)

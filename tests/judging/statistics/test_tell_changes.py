@@ -1,0 +1,197 @@
+"""Changes of detectability by version: against own counts in pandas, and studies with known truth."""
+
+import drawn_versions
+import numpy as np
+import pandas as pd
+import pytest
+import simulate_tells
+from drawn_versions import AGENTS, TELLS, VERSIONS, WHAT, Design
+from statsmodels.stats.multitest import multipletests
+
+from judging.statistics.contrasts import holm
+from judging.statistics.tell_changes import ALONE, LAST, PLANTED, tell_changes
+from judging.statistics.tell_properties import correlated_properties
+from judging.statistics.versions import DRAWN, judged_versions, taken
+
+ONE = Design(24, 36, 36, 6)
+ALL = Design(4, 12, 8, 6)
+OF_CLASSIFIER = Design(1, 20, 20, 6, 2)
+
+
+def detectability(table: pd.DataFrame, agent: str, version: str) -> float:
+    """The mean judge's, counted in pandas."""
+    of_version = table[table["version"] == version]
+    right = (of_version["verdict"] == of_version["truth"]).astype(float)
+    rates = []
+    for side in (of_version["truth"] == "human", of_version["agent"] == agent):
+        rates.append(right[side].groupby(of_version["judge"][side]).mean().mean())
+    return float(np.mean(rates))
+
+
+@pytest.mark.parametrize(
+    ("draw", "design"),
+    [
+        (drawn_versions.people_see_one, ONE),
+        (drawn_versions.people_see_all, ALL),
+        (drawn_versions.classifier, OF_CLASSIFIER),
+    ],
+)
+def test_the_changes_are_those_counted_in_pandas(draw: simulate_tells.Draw, design: Design) -> None:
+    table, _ = draw(design, 5)
+    shuffled = table.sample(frac=1, random_state=1)
+    changes, left = tell_changes("words", shuffled)
+    assert len(changes) == len(AGENTS) * (2 * len(TELLS) + 1)
+    for row in changes:
+        first = DRAWN
+        second = row.tell
+        if row.taken == LAST:
+            first = WHAT.but(row.tell)
+            second = WHAT.all_gone
+        elif row.taken == PLANTED:
+            second = f"plant:{row.tell}"
+        before = detectability(table, row.agent, first)
+        after = detectability(table, row.agent, second)
+        assert [row.before, row.after, row.change.value] == pytest.approx([before, after, before - after], abs=1e-9)
+        assert row.change.low <= row.change.value <= row.change.high
+        assert row.p is not None
+        if row.change.low > -1 and row.change.high < 1:
+            assert (row.p < 0.05) == (not row.change.low <= 0 <= row.change.high)
+        assert row.family == len(changes)
+        assert row.is_trained == (draw is drawn_versions.classifier)
+    adjusted = multipletests([row.p for row in changes], method="holm")[1]
+    assert [row.holm for row in changes] == pytest.approx(adjusted)
+    for rest in left:
+        assert rest.remains.value == pytest.approx(detectability(table, rest.agent, WHAT.all_gone))
+        assert rest.above.value == pytest.approx(detectability(table, rest.agent, DRAWN) - rest.remains.value)
+        assert rest.gone == "length+case+hedging"
+    assert [rest.holm for rest in left] == pytest.approx(holm([rest.p for rest in left]))
+
+
+def test_each_judge_that_is_no_person_has_a_family_of_its_own() -> None:
+    table, _ = drawn_versions.people_see_all(ALL, 2)
+    machine = table.assign(judge="model", judge_kind="machine").drop_duplicates(["judge", "trial"])
+    changes, _ = tell_changes("words", pd.concat([table, machine]))
+    alone, _ = tell_changes("words", table)
+    assert {row.judge for row in changes} == {"people", "model"}
+    assert [row for row in changes if row.judge == "people"] == alone
+
+
+def test_the_same_answers_are_paired() -> None:
+    """A judge whose verdicts do not move between two versions has next to no error; other answers have all of it."""
+    table, _ = drawn_versions.people_see_all(Design(1, 60, 60, 6), 4)
+    drawn = table[table["version"] == DRAWN]
+    again = drawn.assign(version="length", version_of=drawn["trial"], trial=drawn["trial"] + 10**6)
+    paired, _ = tell_changes("words", pd.concat([drawn, again]))
+    apart, _ = tell_changes(
+        "words", pd.concat([drawn, again.assign(stimulus=again["stimulus"] + 10**6, version_of=again["trial"] + 10**6)])
+    )
+    assert {row.tell for row in paired} == {"length"}
+    for row, other in zip(paired, apart, strict=True):
+        assert row.change.value == other.change.value == 0
+        assert row.change.high < 0.04 < 0.06 < other.change.high
+
+
+def test_nameless_people_are_those_of_the_answer_in_every_version() -> None:
+    table, _ = drawn_versions.people_see_all(ALL, 2)
+    table["agent"] = table["agent"].where(table["truth"] == "machine", "human")
+    judged = judged_versions(table)
+    of_people = judged.agent < 0
+    by_answer = pd.Series(judged.clusters.people[of_people]).groupby(judged.answer[of_people]).nunique()
+    assert (by_answer == 1).all()
+    assert len(set(judged.clusters.people[of_people].tolist())) == len(by_answer)
+
+
+def test_a_version_that_was_not_judged_has_no_change() -> None:
+    table, _ = drawn_versions.people_see_all(ALL, 2)
+    changes, _ = tell_changes("words", table[(table["agent"] != "one") | (table["version"] != "length")])
+    unknown = [row for row in changes if np.isnan(row.change.value)]
+    assert [(row.agent, row.tell, row.taken, row.p, row.holm, row.family) for row in unknown] == [
+        ("one", "length", ALONE, None, None, None)
+    ]
+    assert {row.family for row in changes if row.p is not None} == {len(changes) - 1}
+
+
+def test_what_no_answer_has_is_not_tested() -> None:
+    """Nobody has hedges; a classifier learns from all agents' answers, so that all of them must look alike."""
+    table, _ = drawn_versions.people_see_all(Design(1, 20, 20, 6), 2)
+    shown = [version.replace("+hedging", "").replace("hedging", "") for version in table["version"]]
+    table["seen"] = table["version_of"].fillna(table["trial"]).astype(int).astype(str).str.cat(shown, sep=" ")
+    changes, _ = tell_changes("words", table)
+    alike = [row for row in changes if row.is_alike]
+    assert {(row.tell, row.taken) for row in alike} == {("hedging", ALONE), ("hedging", LAST)}
+    assert {(row.p, row.holm, row.family) for row in alike} == {(None, None, None)}
+    assert all(np.isnan(row.change.low) for row in alike)
+    assert {row.family for row in changes if not row.is_alike} == {len(changes) - 2 * len(AGENTS)}
+    table["seen"] = table["seen"].where(table["agent"] != "two", table["trial"].astype(str))
+    of_others, _ = tell_changes("words", table)
+    assert {row.agent for row in of_others if row.is_alike} == {"none", "one"}
+    trained, _ = tell_changes("words", table.assign(margin=np.where(table["verdict"] == "machine", 1.0, -1.0)))
+    assert not any(row.is_alike for row in trained)
+
+
+def test_names_of_versions_are_read() -> None:
+    what = taken(["", "plant:case", "a", "b", "c", "a+b", "a+c", "b+c", "a+b+c"])
+    assert (what.tells, what.planted, what.all_gone, what.but("b")) == (["a", "b", "c"], ["case"], "a+b+c", "a+c")
+    assert taken(["", "case"]).but("case") == ""
+    assert taken([""]).tells == []
+
+
+@pytest.mark.parametrize(
+    ("draw", "design"),
+    [
+        (drawn_versions.people_see_one, Design(40, 72, 36, 12)),
+        (drawn_versions.people_see_all, Design(12, 40, 10, 12)),
+        (drawn_versions.people_see_all, Design(1, 60, 60, 12)),
+        (drawn_versions.classifier, Design(1, 30, 30, 12, 2)),
+    ],
+)
+def test_the_true_values_of_the_simulation_are_those_of_many_studies(draw: simulate_tells.Draw, design: Design) -> None:
+    away = []
+    for number in range(40):
+        table, truths = draw(design, number)
+        away.append([detectability(table, *place) - truth for place, truth in truths.items()])
+    error = np.std(away, axis=0, ddof=1) / np.sqrt(len(away))
+    assert np.abs(np.mean(away, axis=0) / error).max() < 4.5
+    assert len(away[0]) == len(AGENTS) * len(VERSIONS)
+
+
+def test_correlation_and_intervention_may_disagree() -> None:
+    """Judges go by case, which goes with length: length correlates with their verdicts, and nobody goes by it."""
+    chance = np.random.default_rng(0)
+    rows = []
+    answers = []
+    for at in range(400):
+        is_machine = at % 2 == 1
+        case = chance.normal() + is_machine
+        length = case + 0.1 * chance.normal()
+        speaker = {"truth": "machine" if is_machine else "human", "agent": "a" if is_machine else f"human:{at}"}
+        for number, version in enumerate(("", "length", "case", "length+case")):
+            seen = case if "case" not in version else 0.0
+            says_machine = seen + 0.3 * chance.normal() > 0.5
+            row = {
+                "judge": "j",
+                "judge_kind": "machine",
+                "stimulus": at // 2,
+                "trial": f"{at}.{number}",
+                "version": version,
+                "version_of": f"{at}.0" if version else None,
+                "verdict": "machine" if says_machine else "human",
+                **speaker,
+            }
+            rows.append(row)
+            answers.append({**row, "length": length, "case": case})
+    table = pd.DataFrame(rows)
+    changes, _ = tell_changes("words", table)
+    measures = {name: (lambda answer, name=name: answer[name]) for name in ("length", "case")}
+    by_tell = {found.tell: found for found in correlated_properties("words", table, answers, measures, changes)}
+    as_drawn = [answer for answer in answers if answer["version"] == ""]
+    for tell, found in by_tell.items():
+        values = pd.Series([answer[tell] for answer in as_drawn])
+        says = pd.Series([answer["verdict"] == "machine" for answer in as_drawn], dtype=float)
+        of_machine = np.array([answer["truth"] == "machine" for answer in as_drawn])
+        above = values[of_machine].to_numpy()[:, None] > values[~of_machine].to_numpy()
+        assert found.correlation == pytest.approx(values.corr(says))
+        assert found.auc == pytest.approx(above.mean())
+    assert "no fall of detectability is shown" in by_tell["length"].disagrees
+    assert by_tell["case"].disagrees == ""
+    assert by_tell["case"].removed == pytest.approx(1, abs=0.3)

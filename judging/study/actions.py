@@ -35,6 +35,7 @@ from judging.study.pages.phrases import phrase_warnings, read_phrases
 from judging.study.pages.trial_material import TrialMaterial
 from judging.study.results.printed_status import print_judges, print_study
 from judging.study.serving_study import ServedStudy
+from judging.study.writing_checks import WritingChecks
 from serving.files.atomic_files import lock
 from serving.files.output_paths import refuse_existing
 from serving.files.terminal import print_json, print_line
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from judging.study.results.planning import PlannedMeasure
 
 T = TypeVar("T")
+LARGEST_BODY = 256 * 1024
+"""Bytes of what a page sends at once: the longest text, with as many traces of its writing as a page records."""
 EARLY_STOPPING = "With early stopping by the decisions of `turinglike study status`"
 
 
@@ -57,6 +60,7 @@ def check_study(study: Path) -> None:
     warnings = material.warnings()
     try:
         read_phrases(study, material.settings)
+        warnings += WritingChecks(study, material).warnings()
         warnings += phrase_warnings(study, material.settings)
         if told := sentence_on(material.settings):
             warnings.append(told)
@@ -114,7 +118,7 @@ def serve_study(
     hosts = LOOPBACK | {name.lower() for name in allow_host}
     if host not in ("0.0.0.0", "::"):
         hosts |= {host.lower()}
-    rules = Rules(frozenset(hosts), None, body_bytes=64 * 1024)
+    rules = Rules(frozenset(hosts), None, body_bytes=LARGEST_BODY)
     log = ServerLog(quiet)
     log.start()
     for warning in phrase_warnings(study, material.settings):

@@ -22,6 +22,7 @@ from judging.study.results.live_tests import CONVERSATIONS_FILE, Test, verdict_o
 from judging.study.results.participants import Personal, write_participants
 from judging.study.results.status import count_meetings
 from judging.study.results.verdict_rows import VerdictRow, rows_of, verdict_record
+from judging.study.results.writing import WritingResults
 from serving.files.atomic_files import write_json
 from serving.files.csv_tables import write_rows
 from serving.files.output_paths import new_folder, refuse_existing
@@ -94,15 +95,16 @@ def export(
     told = {code: {name: personal_answers.get(code, {}).get(name) for name in questions} for code in state.judges}
     held = [test for test in state.meetings.values() if isinstance(test, Test)]
     tests = [test for test in held if test.void is None and test.is_over()]
+    writing = WritingResults(state, material.settings, personal=personal)
     records = [verdict_on_test(test, judged, state, told) for test in tests for judged in test.judged]
     records += [verdict_record(row, told[row["judge"]]) for row in rows if row["phase"] != "practice"]
     for judge in state.judges.values():
-        records += _answers(judge, material.settings.task, _about(told[judge.code]))
+        records += _answers(judge, material.settings.task, _about(told[judge.code]), writing)
     left_out = ""
     if isinstance(material, MeetingMaterial):
         left_out = count_meetings(state, material).left_out()
     if isinstance(material, TalkMaterial):
-        records += numbered(conversations(state, material))
+        records += numbered(conversations(state, material, writing))
     is_for_payment = personal and bool(state.judges)  # who has finished is paid, whether or not it counts
     if not records and not is_for_payment:
         why = f"; its {material.meetings}: {left_out}" if isinstance(material, MeetingMaterial) and left_out else ""
@@ -110,11 +112,11 @@ def export(
     marker = CONVERSATIONS_FILE if tests else "run.json" if records else PARTICIPANTS
     with new_folder(out, marker=marker, force=force) as made:
         if isinstance(material.settings, TestsSettings) and records:
-            write_tests(made, out, tests, state, records, material.settings.tests.seed)
+            write_tests(made, out, tests, state, records, material.settings.tests.seed, writing)
         elif records:
             new_people_run(made, material.source, material.settings.task).write_records("humans", records)
         if personal:
-            write_participants(made / PARTICIPANTS, state, personal_answers, rows, material)
+            write_participants(made / PARTICIPANTS, state, personal_answers, rows, material, writing)
         if rows:
             # What a run's records tell of the judges, its table tells, too.
             fields = [*ASKED_BEFORE, *CLOSING] if personal else questions
@@ -139,9 +141,11 @@ def _about(told: Mapping[str, Any]) -> dict[str, str]:
     return about
 
 
-def _answers(judge: Judge, task: Asked, about: Mapping[str, str]) -> Iterator[RecordFields]:
+def _answers(judge: Judge, task: Asked, about: Mapping[str, str], writing: WritingResults) -> Iterator[RecordFields]:
     """The answers to stimuli. Those that were to be replaced are rejected attempts. ``about`` is what the participant
-    said of themselves; it stands where an imported table's columns about people stand, in ``raw.meta``."""
+    said of themselves; it stands where an imported table's columns about people stand, in ``raw.meta``.
+
+    The answer to a stimulus that the participant had before is their sample 1."""
     for step, answer in zip(judge.steps, judge.answers, strict=False):
         if not isinstance(step, MaterialStep) or not isinstance(answer, StimulusAnswered):
             continue
@@ -164,8 +168,14 @@ def _answers(judge: Judge, task: Asked, about: Mapping[str, str]) -> Iterator[Re
             "task": task,
             "stimulus": step.trials[0],
             "agent": f"human:{judge.code}",
+            "sample": int(step.again),
             "answer": _typed(task, answer.answer),
-            "raw": {"rt": answer.rt, "away": answer.away, **({"meta": dict(about)} if about else {})},
+            "raw": {
+                "rt": answer.rt,
+                "away": answer.away,
+                **writing.of_answer(judge, answer),
+                **({"meta": dict(about)} if about else {}),
+            },
             "attempts": attempts,
             "created": answer.at,
         }

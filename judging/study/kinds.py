@@ -30,10 +30,13 @@ def material_of(folder: Path) -> Material:
 
 def lobby_of(material: Material, log: StudyLog) -> Lobby[Any] | None:
     """The lobby in which people meet; None for a study in which nobody meets anybody."""
+    lobby: Lobby[Any] | None = None
     if isinstance(material, TalkMaterial):
-        return TalkLobby(log, material)
-    if not isinstance(material, TestsMaterial):
-        return None
-    if isinstance(material.settings, OnlineSettings):
-        return OnlineLobby(log, material.settings)
-    return InterrogationLobby(log, material.settings)
+        lobby = TalkLobby(log, material)
+    elif isinstance(material, TestsMaterial) and isinstance(material.settings, OnlineSettings):
+        lobby = OnlineLobby(log, material.settings)
+    elif isinstance(material, TestsMaterial):
+        lobby = InterrogationLobby(log, material.settings)
+    if lobby is not None:
+        lobby.records_traces = material.records_traces
+    return lobby

@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from typing import Any, Literal
 
 from agents.errors import InputError, StorageError
 from judging.study.addresses import OpenedAddress, read_address
@@ -39,32 +37,22 @@ from judging.study.log.participant_events import (
     StudyClosed,
 )
 from judging.study.log.state import Judge, State, count_pages
-from judging.study.log.steps import Instructions, MaterialStep, Page, Step, with_breaks
+from judging.study.log.steps import CheckStep, Instructions, MaterialStep, Page, Step, with_breaks
 from judging.study.log.study_log import StudyLog
 from judging.study.pages.material import Material
-from judging.study.pages.page_answers import BadAnswer, Refused, Sent, ToldError, parsed_answer, read_questions
+from judging.study.pages.page_answers import (
+    BadAnswer,
+    InstructionsAnswer,
+    Refused,
+    ToldError,
+    parsed_answer,
+    read_questions,
+)
 from judging.study.pages.trial_material import TrialMaterial
+from judging.study.writing_checks import WritingChecks
 from judging.trial_sets.studies_of_set import note_study
 from serving.files.terminal import print_line
 from serving.files.timestamps import now
-
-Side = Annotated[int, Field(ge=1, le=20_000)]
-
-
-class BrowserDevice(Sent):
-    """What a browser tells of its device."""
-
-    touch: bool
-    """Whether its main pointer is a finger."""
-    screen: Annotated[list[Side], Field(min_length=2, max_length=2)]
-    """Width and height in CSS pixels."""
-
-
-class InstructionsAnswer(Sent):
-    """What the page of instructions sends."""
-
-    device: BrowserDevice | None = None
-    """The pointer and the screen; None where the page does not tell them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +83,12 @@ class ServedStudy:
         self.lobby = lobby_of(material, self.log)
         """Where people meet; None for a study in which nobody meets anybody."""
         material.refuse_other_set(self.state)
-        text = self.settings.texts.consent
+        self.writing = WritingChecks(folder, material)
+        """The traces and checks of what participants write."""
+        text = self.writing.consent
         self.consent = Consent(sha256=hashed(text), text=text)
+        if self.writing.records:
+            material.traces_consent = self.consent.sha256
         for problem in material.problems():
             raise InputError(f"{folder}: {problem}")
 
@@ -241,6 +233,8 @@ class ServedStudy:
         self.log.keep(code, said or {})
         if not self.state.judges:
             self._note_use()
+        chance = random.Random(secrets.token_bytes(16))
+        codeword = self.writing.codeword(chance)
         await self.log.note(
             Joined(
                 judge=code,
@@ -249,9 +243,10 @@ class ServedStudy:
                 link=link,
                 kit=kit,
                 keys=self._keys(number),
-                steps=self._steps(),
+                steps=self._steps(chance),
                 end_code=self.settings.end.code or draw_code().upper(),
                 at=now(),
+                **({} if codeword is None else {"codeword": codeword}),
             )
         )
         return self.state.judges[code]
@@ -342,6 +337,8 @@ class ServedStudy:
             if step.kind in ("talk", "test"):
                 return self._end_of_meeting(judge, number, answer, at), {}
             return self.material.read(judge, number, answer, at), {}
+        if isinstance(step, CheckStep):
+            return self.writing.read(judge, step, number, answer, at), {}
         if isinstance(step, Instructions):
             device = parsed_answer(InstructionsAnswer, answer).device
             seen = {} if device is None else {"device": ScreenSeen(touch=device.touch, screen=device.screen)}
@@ -368,6 +365,8 @@ class ServedStudy:
         agree = answer.get("agree")
         if not isinstance(agree, bool):
             raise BadAnswer("agree: must be true or false")
+        if not judge.kit and answer.get("consent", self.consent.sha256) != self.consent.sha256:
+            raise Refused("not_yet")  # the page shows an earlier text, and gets the one in force
         # Who has a kit saw the text that was in force when the kit was made.
         consent = judge.consent if judge.kit else self.consent.sha256
         return ConsentAnswered(judge=judge.code, at=at, step=number, kind="consent", consent=consent, agree=agree)
@@ -385,9 +384,8 @@ class ServedStudy:
             return QuestionsAnswered(judge=judge.code, at=at, step=number, kind=kind, screened=True), {}
         return QuestionsAnswered(judge=judge.code, at=at, step=number, kind=kind), said
 
-    def _steps(self) -> list[Step]:
+    def _steps(self, chance: random.Random) -> list[Step]:
         settings = self.settings
-        chance = random.Random(secrets.token_bytes(16))
         before: list[Step] = []
         if settings.texts.consent:
             before.append(Page(kind="consent"))
@@ -395,7 +393,8 @@ class ServedStudy:
             before.append(Page(kind="questions"))
         after: list[Step] = [Page(kind="after")] if settings.questions.after else []
         seen = count_pages(self.state.judges.values(), self.absent())
-        steps = with_breaks(self.material.steps(seen, chance), settings.judges.break_every)
+        drawn = self.writing.with_questions(self.material.steps(seen, chance), chance)
+        steps = with_breaks(drawn, settings.judges.break_every)
         return [*before, *steps, *after]
 
     def absent(self) -> set[str]:

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from judging.study.log.state import Judge
-from judging.study.log.steps import Instructions, MaterialStep
+from judging.study.log.steps import CheckStep, Instructions, MaterialStep
 from judging.study.results.verdict_rows import completion_code
 from judging.study.serving_study import ServedStudy
 
@@ -27,9 +27,15 @@ def view(study: ServedStudy, judge: Judge, number: int | None = None) -> dict[st
     if isinstance(step, Instructions):
         page |= {"text": settings.texts.instructions, **study.material.instructions(judge, step)}
     elif isinstance(step, MaterialStep):
-        page |= {**study.material.show(judge, step), **_place(judge, position, step)}
+        page |= {
+            **study.material.show(judge, step),
+            **_place(judge, position, step),
+            **study.writing.shown(judge, step),
+        }
+    elif isinstance(step, CheckStep):
+        page |= {"text": step.text, **study.writing.shown(judge, step)}
     elif step.kind == "consent":
-        return page | {"text": settings.texts.consent}
+        return page | {"text": study.consent.text, "consent": study.consent.sha256}
     elif step.kind == "break":
         page |= {"number": judge.counted(position), "of": judge.counted()}
     else:
@@ -63,6 +69,7 @@ def _end(study: ServedStudy, judge: Judge) -> dict[str, Any]:
     kind = "end" if judge.ended == "finished" else judge.ended or "closed"
     text = settings.texts.thanks if kind == "end" else ""
     page: dict[str, Any] = {"kind": kind, "text": text, "code": code, "redirect": address or None}
+    page |= study.writing.told(judge)
     if kind == "end" and not study.state.has_finished(judge):  # what they took part in does not count: they are told
         causes = {meeting.cause() for meeting in study.state.met(judge) if meeting is not None}
         page["note"] = "end_fault" if "fault" in causes else "end_uncounted"

@@ -209,6 +209,9 @@ class AnswerReader:
     def _candidates(
         self, run: Path, record: RunRecord, stimulus: AnsweredStimulus, lengths: Sequence[int]
     ) -> Iterator[Candidate]:
+        if _is_second(record):
+            self.passed_over["answers of participants who had the stimulus before"] += 1
+            return
         key = (record["run"], record["agent"], record["sample"])
         is_catch = record["kind"] == "control"
         with naming(record):
@@ -313,6 +316,13 @@ def _why_not(answer: Any) -> str:
         if isinstance(answer, WordAnswer)
         else "answers of which nothing can be read"
     )
+
+
+def _is_second(record: RunRecord) -> bool:
+    """Whether a participant of a study has answered the stimulus before: such an answer is a check, and no trial."""
+    raw = record["raw"]
+    checks = raw.get("checks") if isinstance(raw, dict) else None
+    return record["kind"] == "human" and isinstance(checks, dict) and checks.get("twice_of") is not None
 
 
 def _identity(record: RunRecord) -> bytes:

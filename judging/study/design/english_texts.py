@@ -15,13 +15,14 @@ def english_texts(settings: StudySettings) -> list[str]:
     another; [] of a study in English."""
     if settings.language.partition("-")[0].casefold() == "en":
         return []
-    shipped = [tomllib.loads(text)["texts"] for text in _as_made(settings)]
-    found = []
-    for key in TEXTS:
-        text = getattr(settings.texts, key).strip()
-        if text and any(text == texts.get(key, "").strip() for texts in shipped):
-            found.append(key)
-    return found
+    return [key for key in TEXTS if is_template(settings, key)]
+
+
+def is_template(settings: StudySettings, key: str) -> bool:
+    """Whether a text of a study, by its key of ``[texts]``, is as ``study new`` writes it; not where it is empty."""
+    text = getattr(settings.texts, key).strip()
+    shipped = [tomllib.loads(made)["texts"] for made in _as_made(settings)]
+    return bool(text) and any(text == texts.get(key, "").strip() for texts in shipped)
 
 
 def sentence_on(settings: StudySettings) -> str:

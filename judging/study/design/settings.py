@@ -36,6 +36,7 @@ from judging.study.design.tables import (
     Trials,
     refuse,
 )
+from judging.study.design.writing_tables import Checks, Traces, refuse_unfit
 from serving.conversations.scenario import DelaySettings
 from serving.files.row_problems import as_problems
 from serving.files.written_texts import read_written
@@ -92,7 +93,22 @@ class JudgesSettings(_Study):
         return self
 
 
-class AnswersSettings(_Study):
+class _Written(_Study):
+    """A study in which participants write."""
+
+    traces: Traces = Field(default_factory=Traces)
+    """What is recorded of how participants write."""
+    checks: Checks = Field(default_factory=Checks)
+    """What tells of answers that participants have not written."""
+
+    @model_validator(mode="after")
+    def _fits_what_is_written(self) -> Self:
+        meets = self.task == "conversation"
+        refuse_unfit(self.traces, self.checks, self.task, self.texts.consent, meets=meets)
+        return self
+
+
+class AnswersSettings(_Written):
     """A study of people who answer a stimulus set, or converse about its topics."""
 
     judges: Annotated[People, Field(alias="participants")]
@@ -114,7 +130,7 @@ class AnswersSettings(_Study):
         return self
 
 
-class _Tests(_Study):
+class _Tests(_Written):
     """A study of live tests: a judge asks two agents who do not see each other."""
 
     task: Literal["conversation"] = "conversation"
@@ -160,6 +176,8 @@ class InterrogationSettings(_Tests):
 
 TestsSettings = OnlineSettings | InterrogationSettings
 StudySettings = JudgesSettings | AnswersSettings | TestsSettings
+WRITTEN = (AnswersSettings, OnlineSettings, InterrogationSettings)
+"""The settings of studies in which participants write."""
 
 
 def read_settings(folder: Path) -> StudySettings:

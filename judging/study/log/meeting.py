@@ -31,6 +31,7 @@ from judging.study.log.meeting_events import (
     TestVoid,
     TestWithdrawn,
 )
+from judging.study.log.traces import TypingTraces
 
 Pair = Literal["person machine", "two machines", "two people"]
 ActKind = Literal["ready", "ask", "answer", "judge"]
@@ -130,6 +131,10 @@ class Line:
     """Seconds that it took, from what it follows."""
     raw: str | None = None
     """A machine's text before it was cut; None where it was not."""
+    traces: TypingTraces | None = None
+    """How a person wrote it; None for machines, and where it is not known."""
+    traces_refused: str | None = None
+    """Why that is not known, where their page sent traces that break a rule."""
 
 
 @dataclass(slots=True)
@@ -157,7 +162,10 @@ class Talk(Meeting):
 
     def lines(self, number: int) -> list[Line]:
         """All messages, whichever ``number``, for there are only two people. Their events tell no seconds."""
-        return [Line(message.speaker, message.text) for message in self.messages]
+        return [
+            Line(message.speaker, message.text, traces=message.traces, traces_refused=message.traces_refused)
+            for message in self.messages
+        ]
 
 
 @dataclass(slots=True)
@@ -315,7 +323,7 @@ class OnlineTest(JudgedMeeting):
 
 
 def _line(speaker: Speaker, event: TestAsked | TestAnswered) -> Line:
-    return Line(speaker, event.text, event.clock, event.delay_s, event.raw)
+    return Line(speaker, event.text, event.clock, event.delay_s, event.raw, event.traces, event.traces_refused)
 
 
 @dataclass(slots=True)
@@ -365,7 +373,9 @@ class Interrogation(JudgedMeeting):
             if message.side == number:
                 speaker: Speaker = "A" if message.who == self.people[0] else "B"
                 delay = round(max(0.0, message.clock - before), 3)
-                lines.append(Line(speaker, message.text, message.clock, delay))
+                line = Line(speaker, message.text, message.clock, delay, traces=message.traces)
+                line.traces_refused = message.traces_refused
+                lines.append(line)
                 before = message.clock
         return lines
 

@@ -8,6 +8,7 @@ or an agent's name.
 from typing import Literal
 
 from judging.study.log.logged import Clock, HumanOrMachine, LoggedEvent, ParticipantCode, TalkId, TestId, Time, Who
+from judging.study.log.traces import TypingTraces
 
 Speaker = Literal["A", "B"]
 Condition = Literal["person_deceives", "machine_deceives"]
@@ -48,6 +49,10 @@ class TalkSaid(LoggedEvent):
     """A or B, as ``speakers`` of the conversation's beginning has them."""
     text: str
     """As it was sent, on a single line."""
+    traces: TypingTraces | None = None
+    """How a person wrote it; None for machines, and where the study does not record it."""
+    traces_refused: str | None = None
+    """Why there are no traces, where the page sent some that break a rule; the rest counts all the same."""
     at: Time
     """When the lobby took the message."""
 
@@ -152,6 +157,10 @@ class TestAsked(LoggedEvent):
     """Seconds since the answers before were shown."""
     raw: str | None
     """None: people's texts are not cut."""
+    traces: TypingTraces | None = None
+    """How a person wrote it; None for machines, and where the study does not record it."""
+    traces_refused: str | None = None
+    """Why there are no traces, where the page sent some that break a rule; the rest counts all the same."""
     at: Time
     """When the lobby took the question."""
 
@@ -175,6 +184,10 @@ class TestAnswered(LoggedEvent):
     """Seconds since the question."""
     raw: str | None
     """The machine's text where it was longer than ``text``."""
+    traces: TypingTraces | None = None
+    """How a person wrote it; None for machines, and where the study does not record it."""
+    traces_refused: str | None = None
+    """Why there are no traces, where the page sent some that break a rule; the rest counts all the same."""
     at: Time
     """When the lobby took the answer; a machine's may be shown later, at ``clock``."""
 
@@ -196,6 +209,10 @@ class TestSaid(LoggedEvent):
     """When the message was sent, in seconds of the meeting's clock."""
     id: str | None
     """The message's number in the page that sent it, so that it is taken once; None for a machine's."""
+    traces: TypingTraces | None = None
+    """How a person wrote it; None for machines, and where the study does not record it."""
+    traces_refused: str | None = None
+    """Why there are no traces, where the page sent some that break a rule; the rest counts all the same."""
     at: Time
     """When the lobby took the message."""
 

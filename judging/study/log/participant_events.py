@@ -11,6 +11,7 @@ from pydantic import Field
 
 from judging.study.log.logged import HumanOrMachine, Logged, LoggedEvent, ParticipantCode, Sex, Time
 from judging.study.log.steps import Step
+from judging.study.log.traces import TypingTraces
 
 # the study as a whole
 
@@ -84,6 +85,8 @@ class Joined(LoggedEvent):
     """All that is drawn for the participant, which never changes."""
     end_code: str
     """The code that is shown at the end, by which a panel pays."""
+    codeword: str | None = None
+    """The word of the hidden instruction on this participant's pages; None where the study has none."""
     at: Time
     """When they began, or when the kit was made."""
 
@@ -269,6 +272,29 @@ class StimulusAnswered(StepDone):
     """Whether the page was hidden meanwhile."""
     flags: list[str]
     """The form's checks that the answer does not meet; it is kept nevertheless."""
+    traces: TypingTraces | None = None
+    """How it was written; None where the study does not record it, or the page did not tell."""
+    traces_refused: str | None = None
+    """Why there are no traces, where the page sent some that break a rule; the rest counts all the same."""
+
+
+class CheckAnswered(StepDone):
+    """An answer to a question of the study's own, of its ``checks.questions``."""
+
+    kind: Literal["check"]
+    """Tells which kind of step was answered."""
+    answer: str
+    """The answer, on a single line."""
+    passed: bool | None
+    """Whether it fits the question's pattern; None where the question has none, or its pattern took too long."""
+    rt: float | None
+    """Milliseconds from when the page could be answered, by the browser."""
+    away: bool
+    """Whether the page was hidden meanwhile."""
+    traces: TypingTraces | None = None
+    """How it was written; None where the study does not record it, or the page did not tell."""
+    traces_refused: str | None = None
+    """Why there are no traces, where the page sent some that break a rule; the rest counts all the same."""
 
 
 class TalkLeft(StepDone):
@@ -302,6 +328,7 @@ StepAnswer = Annotated[
     | BreakOver
     | TrialJudged
     | StimulusAnswered
+    | CheckAnswered
     | TalkLeft
     | TestEnded,
     Field(discriminator="kind"),

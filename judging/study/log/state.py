@@ -90,6 +90,10 @@ class Judge:
     What is said in a meeting does not count, and neither do the page's questions to a lobby, which are no events."""
     consent: str | None = None
     """The SHA-256 of the text that was in force when the participant joined."""
+    codeword: str | None = None
+    """The word of the hidden instruction on their pages; None where there is none."""
+    left_at: int | None = None
+    """The position of the step that was up when they left, for their last page; None where they have not left."""
 
     @property
     def step(self) -> int:
@@ -187,6 +191,7 @@ class State:
             event.kit,
             last_seen=event.at,
             consent=None if self.consent is None else self.consent.sha256,
+            codeword=event.codeword,
         )
         self.judges[judge.code] = judge
         self.by_session[judge.session] = judge
@@ -206,6 +211,7 @@ class State:
                 judge.ended = "blocked"
             case Left():
                 judge.ended = "left"
+                judge.left_at = judge.step
                 judge.answers = []
                 for meeting in self.meetings.values():
                     if judge.code in meeting.people:

@@ -34,6 +34,17 @@ class Instructions(Logged):
     """Ids of the trials of each example, which stand on a page together; version 0.2.0 had the same for everybody."""
 
 
+class CheckStep(Logged):
+    """A question of the study's own, on a page of its own. It is kept as it was when the participant joined."""
+
+    kind: Literal["check"]
+    """Tells this step from pages and from material, in the log and in the browser."""
+    text: str
+    """The question."""
+    people: str
+    """A regular expression that people's answers fit; "free" where none tells."""
+
+
 class MaterialStep(Logged):
     """A page of trials, a stimulus, a conversation or a live test."""
 
@@ -52,7 +63,7 @@ class MaterialStep(Logged):
         return self.phase != "practice"
 
 
-Step = Annotated[Page | Instructions | MaterialStep, Field(discriminator="kind")]
+Step = Annotated[Page | Instructions | CheckStep | MaterialStep, Field(discriminator="kind")]
 BREAK = Page(kind="break")
 
 

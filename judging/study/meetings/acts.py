@@ -9,6 +9,7 @@ from pydantic import AfterValidator, ConfigDict, Field
 
 from agents.answers import is_blank
 from judging.study.pages.page_answers import LONGEST_MESSAGE, LONGEST_REASON, Sent, Written, WrittenOrNot, tidy
+from judging.study.pages.sent_traces import TracesOfPage
 
 
 def _not_blank(text: str) -> str:
@@ -28,6 +29,8 @@ class TextAct(Act):
 
     text: Annotated[Written, Field(max_length=LONGEST_MESSAGE), AfterValidator(_not_blank)]
     """What is written, brought onto a single line; at most 2,000 letters, and never blank."""
+    traces: TracesOfPage = None
+    """How it was written; None where the page does not tell."""
 
 
 class TimedTextAct(TextAct):

@@ -10,9 +10,11 @@ from judging.study.design.tables import TalkSettings, TestsOfAll, TimedTests
 from judging.study.log.meeting import Interrogation, Talk
 from judging.study.log.meeting_events import TalkSaid, TalkWithdrawn, TestSaid, TestWithdrawn
 from judging.study.log.study_log import StudyLog
+from judging.study.meetings.acts import TextAct
 from judging.study.meetings.agent_server import text_of
 from judging.study.meetings.lobby import Lobby
 from judging.study.pages.page_answers import LONGEST_MESSAGE, tidy
+from judging.study.pages.sent_traces import TracesFields
 from serving.conversations.live_dialogue import LiveDialogue
 from serving.conversations.scenario import SIDES, DelaySettings, speaker_name
 from serving.conversations.transcript import Transcript, lines_of
@@ -40,6 +42,9 @@ class ConversingLobby(Lobby[C]):
         self.put = study_log.put
         self.dialogues: dict[tuple[str, int], LiveDialogue] = {}
         """The conversations as they go on, by the meeting and the other's number."""
+        self.traces: TracesFields = {}
+        """The fields on traces of the message that a person is saying. A dialogue notes it before its ``say`` returns,
+        and nothing else of a person meanwhile."""
 
     def dialogue(self, meeting: C, number: int) -> LiveDialogue:
         """The conversation with the one of a number, as it goes on."""
@@ -79,13 +84,18 @@ class ConversingLobby(Lobby[C]):
         """Let the agent take part until nothing is due for it. Raises NoAnswerError."""
         await self.dialogue(meeting, side).run()
 
-    async def say(self, meeting: C, number: int, side: int, text: str, id: str | None = None) -> bool:
+    async def say(self, meeting: C, number: int, side: int, sent: TextAct, id: str | None = None) -> bool:
         """Take a person's message: ``side`` is 0 for the first of the people, 1 for the one of the number.
 
         ``id`` is the page's number of the message, if it has one. Returns whether there was still room for it; on
         return it is on disk. Raises StorageError.
         """
-        is_taken = self.dialogue(meeting, number).say(side, text, id)
+        dialogue = self.dialogue(meeting, number)
+        self.traces = self.traces_of((meeting.people[0], meeting.people[number])[side], sent)
+        try:
+            is_taken = dialogue.say(side, sent.text, id)
+        finally:
+            self.traces = {}
         await self.written()
         return is_taken
 
@@ -95,7 +105,9 @@ class ConversingLobby(Lobby[C]):
 
     @abstractmethod
     def event(self, meeting: C, number: int, news: Message | Withdrawn, id: str | None) -> News:
-        """The event of a message that was said, ``id`` as in :meth:`say`, or that was ready and is not sent."""
+        """The event of a message that was said, ``id`` as in :meth:`say`, or that was ready and is not sent.
+
+        A person's has :attr:`traces`."""
 
 
 def read_reply(answer: Any, *, is_burst: bool) -> str:

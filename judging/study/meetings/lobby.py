@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
@@ -22,8 +22,10 @@ from judging.study.log.meeting_events import TalkVoid, TestVoid
 from judging.study.log.state import Judge
 from judging.study.log.steps import MaterialKind
 from judging.study.log.study_log import StudyLog
+from judging.study.meetings.acts import TextAct
 from judging.study.meetings.agent_server import AgentClient, NoAnswerError
 from judging.study.pages.page_answers import BadAnswer, Refused
+from judging.study.pages.sent_traces import TracesFields, kept
 from serving.conversations.scenario import DelaySettings
 
 LOOK = 0.25
@@ -70,6 +72,8 @@ class Lobby(ABC, Generic[M]):
         """What agents are at, by the meeting and the agent's number in it."""
         self.began: dict[str, float] = {}
         """When each meeting's clock began, by the monotonic clock."""
+        self.records_traces: Callable[[Judge], bool] = lambda judge: False
+        """Whether traces of what a participant writes are kept."""
         self.client = AgentClient()
         self.closing = False
         self._swept = 0.0
@@ -210,6 +214,10 @@ class Lobby(ABC, Generic[M]):
             since = time.time() - datetime.fromisoformat(began).timestamp()
             self.began[meeting.id] = time.monotonic() - max(since, meeting.latest)  # of a server before this process
         return time.monotonic() - self.began[meeting.id]
+
+    def traces_of(self, code: str, sent: TextAct) -> TracesFields:
+        """The fields on traces of the event of what a participant writes; none where they are not to be kept."""
+        return kept(sent.traces, is_agreed=self.records_traces(self.state.judges[code]))
 
     def is_enough(self) -> bool:
         """Whether nobody need come any more, for there are as many meetings as are wanted."""

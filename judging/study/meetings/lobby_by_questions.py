@@ -14,6 +14,7 @@ from judging.study.meetings.lobby import View
 from judging.study.meetings.lobby_of_tests import JudgedLobby, Seats
 from judging.study.meetings.short_texts import shortened
 from judging.study.pages.page_answers import LONGEST_MESSAGE, parsed_answer, tidy
+from judging.study.pages.sent_traces import TracesFields
 from serving.files.timestamps import now
 
 
@@ -76,16 +77,17 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
         if act == "judge":
             await self.judge(test, parsed_answer(VerdictAct, body))
             return None
-        text = parsed_answer(TextAct, body).text
+        sent = parsed_answer(TextAct, body)
+        traces = self.traces_of(test.people[side], sent)
         if act == "ask":
-            await self._ask(test, text)
+            await self._ask(test, sent.text, traces)
             return None
-        if count_words(text) >= self.settings.tests.words_below:
+        if count_words(sent.text) >= self.settings.tests.words_below:
             return "too_many_words"
-        await self._answer(test, side, text, self.clock(test) - test.questions[-1].at)
+        await self._answer(test, side, sent.text, self.clock(test) - test.questions[-1].at, traces=traces)
         return None
 
-    async def _ask(self, test: OnlineTest, text: str) -> None:
+    async def _ask(self, test: OnlineTest, text: str, traces: TracesFields) -> None:
         before = test.shown_at(-1) if test.questions else 0.0
         clock = self.clock(test)
         await self.note(
@@ -96,12 +98,22 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
                 clock=round(clock, 3),
                 delay_s=round(max(0.0, clock - before), 3),
                 raw=None,
+                **traces,
                 at=now(),
             )
         )
 
-    async def _answer(self, test: OnlineTest, side: int, text: str, seconds: float, raw: str | None = None) -> None:
-        """Take an answer to the last question; it took ``seconds``. ``raw`` is a machine's text before it was cut."""
+    async def _answer(
+        self,
+        test: OnlineTest,
+        side: int,
+        text: str,
+        seconds: float,
+        raw: str | None = None,
+        traces: TracesFields | None = None,
+    ) -> None:
+        """Take an answer to the last question; it took ``seconds``. ``raw`` is a machine's text before it was cut, and
+        ``traces`` the fields of a person's event."""
         await self.note(
             TestAnswered(
                 side=side,
@@ -111,6 +123,7 @@ class OnlineLobby(JudgedLobby[OnlineTest]):
                 clock=round(test.questions[-1].at + seconds, 3),
                 delay_s=round(max(0.0, seconds), 3),
                 raw=raw,
+                **(traces or {}),
                 at=now(),
             )
         )

@@ -108,12 +108,12 @@ class TalkLobby(ConversingLobby[Talk]):
         number = sum(message.speaker == SIDES[side] or not transcript.is_burst for message in talk.messages)
         if turn < number:
             return None  # it was sent before
-        text = parsed_answer(TextAct, body).text
+        sent = parsed_answer(TextAct, body)
         if self.is_over(talk):
             return "talk_over"
         if turn > number or (not transcript.is_burst and transcript.unread[side] is None):
             return "not_your_turn"
-        return None if await self.say(talk, 1, side, text) else "talk_over"
+        return None if await self.say(talk, 1, side, sent) else "talk_over"
 
     def stimulus(self, talk: Talk, number: int) -> ConversationStimulus:
         """The stimulus of the conversation, with an id of its own: agents draw their numbers by it."""
@@ -127,5 +127,6 @@ class TalkLobby(ConversingLobby[Talk]):
         """A message, or one that is not sent; its time is the event's own time."""
         speaker: Speaker = "A" if news.speaker == "A" else "B"
         if isinstance(news, Message):
-            return TalkSaid(talk=talk.id, turn=news.turn, speaker=speaker, text=news.text, at=now())
+            traces = self.traces if news.agent in self.state.judges else {}
+            return TalkSaid(talk=talk.id, turn=news.turn, speaker=speaker, text=news.text, at=now(), **traces)
         return TalkWithdrawn(talk=talk.id, turn=news.turn, speaker=speaker, texts=[news.text], at=now())

@@ -78,7 +78,7 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
             return None  # it was sent before
         if test.began() is None or (side and not test.lines(sent.side)):
             return "judge_first"  # no machine begins
-        is_taken = test.is_open(self.clock(test)) and await self.say(test, sent.side, min(side, 1), sent.text, sent.id)
+        is_taken = test.is_open(self.clock(test)) and await self.say(test, sent.side, min(side, 1), sent, sent.id)
         return None if is_taken else "time_over"
 
     def stimulus(self, test: Interrogation, number: int) -> ConversationStimulus:
@@ -92,7 +92,8 @@ class InterrogationLobby(JudgedLobby[Interrogation], ConversingLobby[Interrogati
         """A message, of which ``id`` is None for a machine's; or one that was interrupted, or whose time was over."""
         common: dict[str, Any] = {"test": test.id, "side": number, "who": news.agent, "text": news.text, "at": now()}
         if isinstance(news, Message):
-            return TestSaid(clock=news.at or 0.0, id=id, **common)
+            traces = self.traces if news.agent in self.state.judges else {}
+            return TestSaid(clock=news.at or 0.0, id=id, **common, **traces)
         return TestWithdrawn(clock=news.at, turn=news.turn, why=news.why, **common)
 
     def machines(self, test: Interrogation) -> list[int]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agents.stimuli import Asked
+from judging.study.design.settings import WRITTEN
 from judging.study.pages.material import Material
 
 READING_S = 30.0
@@ -85,6 +86,8 @@ def assumed_minutes(material: Material) -> int:
     extent = material.extent()
     pages = 2 if settings.texts.consent else 1
     questions = len(settings.questions.before) + len(settings.questions.after)
+    if isinstance(settings, WRITTEN):
+        questions += len(settings.checks.questions)
     of_steps = (extent.number + extent.practice) * extent.seconds_each
     minutes = (pages * READING_S + questions * QUESTION_S + of_steps) / 60
     return math.ceil(minutes) if minutes <= 10 else 5 * math.ceil(minutes / 5)

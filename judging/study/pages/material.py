@@ -14,7 +14,7 @@ from typing import Any
 
 from agents.errors import InputError
 from judging.study.design.settings import StudySettings
-from judging.study.log.participant_events import StepAnswer
+from judging.study.log.participant_events import ConsentAnswered, StepAnswer
 from judging.study.log.state import Judge, State
 from judging.study.log.steps import Instructions, MaterialKind, MaterialStep, Phase, Step
 from judging.study.pages.pool import TimesSeen
@@ -51,6 +51,16 @@ class Material(ABC):
 
     def __init__(self, settings: StudySettings) -> None:
         self.settings = settings
+        self.traces_consent: str | None = None
+        """The SHA-256 of the consent text that tells of traces of writing; None where the study records none."""
+
+    def records_traces(self, judge: Judge) -> bool:
+        """Whether traces of what a participant writes are kept: they have agreed to the text that tells of them.
+
+        Who agreed to an earlier text goes on as they agreed to, without traces.
+        """
+        agreed = judge.answer_of(ConsentAnswered)
+        return self.traces_consent is not None and agreed is not None and agreed.consent == self.traces_consent
 
     def problems(self) -> list[str]:
         """All because of which the study cannot be served, without asking any other program."""

@@ -73,6 +73,8 @@ Written = Annotated[str, BeforeValidator(writable)]
 """A text that any file can hold."""
 WrittenOrNot = Annotated[Written, AfterValidator(visible)]
 """A text that may be left out: "" where it shows nothing."""
+Side = Annotated[int, Field(ge=1, le=20_000)]
+"""CSS pixels of a side of a screen."""
 ROUNDED = AfterValidator(lambda number: round(number, 3))
 """Rounds to three digits."""
 
@@ -90,6 +92,22 @@ class SentWithTime(Sent):
     """Milliseconds from when the page could be answered."""
     away: bool = False
     """Whether the page was hidden meanwhile."""
+
+
+class BrowserDevice(Sent):
+    """What a browser tells of its device."""
+
+    touch: bool
+    """Whether its main pointer is a finger."""
+    screen: Annotated[list[Side], Field(min_length=2, max_length=2)]
+    """Width and height in CSS pixels."""
+
+
+class InstructionsAnswer(Sent):
+    """What the page of instructions sends."""
+
+    device: BrowserDevice | None = None
+    """The pointer and the screen; None where the page does not tell them."""
 
 
 A = TypeVar("A", bound=BaseModel)

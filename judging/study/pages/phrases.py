@@ -17,9 +17,16 @@ LATER_PHRASES = frozenset(
     {
         "bad_address",
         "begin_again",
+        "check_title",
+        "codewords",
+        "consent_traces",
         "copied",
+        "copied_instruction",
         "copy_code",
         "copy_selected",
+        "debriefing_copied",
+        "debriefing_questions",
+        "debriefing_twice",
         "delete_answers",
         "delete_finished_sure",
         "deletion_code",
@@ -81,6 +88,19 @@ def languages() -> list[str]:
     return sorted([ENGLISH, *translated])
 
 
+SENT_WITH_STEPS = frozenset(
+    {
+        "codewords",
+        "consent_traces",
+        "copied_instruction",
+        "debriefing_copied",
+        "debriefing_questions",
+        "debriefing_twice",
+    }
+)
+"""Phrases that nobody gets but with the step that they are for: whoever reads them before knows of the checks."""
+
+
 def read_phrases(study: Path, settings: StudySettings) -> dict[str, str]:
     """The pages' phrases by name, those of the study's own file before the shipped ones.
 
@@ -136,7 +156,7 @@ def phrases_sent(settings: StudySettings, phrases: Mapping[str, str], study: str
         "title": settings.texts.title,
         "study": study,
         **settings.judges.model_dump(include={"worker", "parameters", "screen"}),
-        "phrases": dict(phrases),
+        "phrases": {name: text for name, text in phrases.items() if name not in SENT_WITH_STEPS},
         "options": OPTIONS,
     }
 

@@ -21,6 +21,7 @@ from judging.study.pages.first_page import ANSWERED_S, UNITS
 from judging.study.pages.material import Extent, Material
 from judging.study.pages.page_answers import BadAnswer, SentWithTime, ToldError, Written, fastest_of, parsed_answer
 from judging.study.pages.pool import TimesSeen
+from judging.study.pages.sent_traces import TracesOfPage, kept
 from serving.files.words import count
 from serving.sets.checking import check_rows
 from serving.sets.set_rows import Row as SetRow
@@ -42,6 +43,8 @@ class StimulusAnswer(SentWithTime):
 
     answer: Written | list[Written]
     """A text, or several where several are asked for."""
+    traces: TracesOfPage = None
+    """How they were written; None where the page does not tell."""
 
 
 def read_stimuli(source: Path, task: str) -> tuple[dict[str, Stimulus], str]:
@@ -93,13 +96,22 @@ class AskMaterial(SetMaterial):
         return {name: number for number, name in enumerate(self.stimuli, start=1)}
 
     def summary(self) -> str:
-        """With the number of stimuli of the set."""
-        return f"{super().summary()} of {count(len(self.stimuli), 'stimulus', 'stimuli')}"
+        """With the number of stimuli of the set, and how many of a participant's come twice."""
+        twice = f", {self._twice:,} of them twice" if self._twice else ""
+        return f"{super().summary()} of {count(len(self.stimuli), 'stimulus', 'stimuli')}{twice}"
 
     def extent(self) -> Extent:
         """The stimuli of a participant."""
         task = self.settings.task
-        return Extent(UNITS[task], self.number, 0, ANSWERED_S[task], "first_answer")
+        return Extent(UNITS[task], self.number + self._twice, 0, ANSWERED_S[task], "first_answer")
+
+    @property
+    def _twice(self) -> int:
+        """How many stimuli a participant has a second time: never more than the first half of the list. A share above
+        0 is at least one, unless there is a single stimulus."""
+        if not self.settings.checks.twice:
+            return 0
+        return min(max(1, round(self.settings.checks.twice * self.number)), self.number // 2)
 
     def warnings(self) -> list[str]:
         """Tables of conversations, which do nothing here."""
@@ -124,10 +136,18 @@ class AskMaterial(SetMaterial):
         return problems
 
     def steps(self, seen: TimesSeen, chance: random.Random) -> list[Step]:
-        """Stimuli in a random order; those come into the list that fewer participants have."""
+        """Stimuli in a random order; those come into the list that fewer participants have.
+
+        A share ``checks.twice`` comes twice: the first of the list, mixed into its second half. So others lie between,
+        and nobody knows which stimulus comes again.
+        """
         # Those come first that fewer have answered.
         drawn = sorted(self.stimuli, key=lambda name: (seen.get((name,), 0), chance.random()))[: self.number]
-        return [Instructions(kind="instructions"), *(self.step(name) for name in chance.sample(drawn, len(drawn)))]
+        once = [self.step(name) for name in chance.sample(drawn, len(drawn))]
+        again = [self.step(*step.trials, again=True) for step in once[: self._twice]]
+        half = len(once) // 2
+        late = [*once[half:], *again]
+        return [Instructions(kind="instructions"), *once[:half], *chance.sample(late, len(late))]
 
     def read(
         self, judge: Judge, number: int, answer: dict[str, Any], at: str, meeting: str | None = None
@@ -149,10 +169,16 @@ class AskMaterial(SetMaterial):
             rt=sent.rt,
             away=sent.away,
             flags=flags,
+            **kept(sent.traces, is_agreed=self.records_traces(judge)),
         )
 
     def _flags(self, judge: Judge, step: MaterialStep, texts: list[str], rt: float | None) -> list[str]:
-        before = [event.answer for event in judge.answers if isinstance(event, StimulusAnswered)]
+        # Whoever has the same stimulus a second time may well say the same.
+        before = [
+            event.answer
+            for other, event in zip(judge.steps, judge.answers, strict=False)
+            if isinstance(event, StimulusAnswered) and isinstance(other, MaterialStep) and other.trials != step.trials
+        ]
         lower = [text.casefold() for text in texts]
         flags: dict[str, bool] = {}
         match self.settings.task:

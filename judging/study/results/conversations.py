@@ -11,6 +11,7 @@ from judging.study.log.meeting_events import TalkSaid, TalkWithdrawn
 from judging.study.log.participant_events import TalkLeft
 from judging.study.log.state import State
 from judging.study.meetings.material import TalkMaterial
+from judging.study.results.writing import WritingResults
 
 RecordFields = dict[str, Any]
 """The keys of a run's record that a study knows."""
@@ -21,7 +22,7 @@ def agent_name(who: str, state: State) -> str:
     return f"human:{who}" if who in state.judges else who
 
 
-def conversations(state: State, material: TalkMaterial) -> Iterator[RecordFields]:
+def conversations(state: State, material: TalkMaterial, writing: WritingResults) -> Iterator[RecordFields]:
     """The conversations that came to their end, which is when all is said. Raises InputError where a topic is gone.
 
     Who closed the page at the questions after it has said nothing of the other (null). Void conversations, and those
@@ -40,6 +41,7 @@ def conversations(state: State, material: TalkMaterial) -> Iterator[RecordFields
             "guesses": {code: None if end is None else end.guess for code, end in ended.items()},
             "sexes": {code: None if end is None else end.sex for code, end in ended.items()},
             "ages": {code: None if end is None else end.age for code, end in ended.items()},
+            **writing.of_conversation(talk.people, talk.lines(1)),
         }
         yield {"stimulus": talk.stimulus, "raw": raw, **conversation(talk, talk.people, state, *_timed(talk))}
 

@@ -12,6 +12,7 @@ from agents.stimuli import ShownAnswer
 from judging.study.log.meeting import AGENT_SIDES, Interrogation, Line, OnlineTest, VerdictOnTest
 from judging.study.log.state import State
 from judging.study.results.conversations import RecordFields, agent_name, conversation, numbered
+from judging.study.results.writing import WritingResults
 from judging.trial_sets.candidates import AnsweredStimulus, Candidate, Truth, is_person
 from judging.trial_sets.message_lines import Letter
 from judging.trial_sets.trial_set import TRIALS_FILE, JudgesList, write_trial_set
@@ -24,16 +25,25 @@ Test = OnlineTest | Interrogation
 
 
 def write_tests(
-    made: Path, out: Path, tests: Sequence[Test], state: State, verdicts: Sequence[RecordFields], seed: int
+    made: Path,
+    out: Path,
+    tests: Sequence[Test],
+    state: State,
+    verdicts: Sequence[RecordFields],
+    seed: int,
+    writing: WritingResults,
 ) -> None:
     """Write the tests into the folder ``made``, which will be ``out`` when all is done. Raises StorageError.
 
-    ``verdicts`` are those of :func:`verdict_on_test`; ``seed`` draws the order of the trials.
+    ``verdicts`` are those of :func:`verdict_on_test`; ``seed`` draws the order of the trials, and
+    ``writing`` tells how people wrote.
     """
     source = made / CONVERSATIONS_FILE
     with replacing(source) as file:
         file.writelines(orjson.dumps(_stimulus(test)) + b"\n" for test in tests)
-    conversations = [*numbered(_conversation_of_test(test, side, state) for test in tests for side in AGENT_SIDES)]
+    conversations = [
+        *numbered(_conversation_of_test(test, side, state, writing) for test in tests for side in AGENT_SIDES)
+    ]
     run = _write_run(made / "conversations", source, out, conversations)
     of_tests = zip(tests, conversations[::2], conversations[1::2], strict=True)
     candidates = [(trial, False) for test, *both in of_tests for trial in _trials(test, both, made, run)]
@@ -64,8 +74,11 @@ def _stimulus(test: Test) -> dict[str, Any]:
     return {**row, "meta": {"condition": test.condition, "pair": test.pair, "exchanges": str(test.exchanges)}}
 
 
-def _conversation_of_test(test: Test, side: int, state: State) -> RecordFields:
-    messages = [asdict(line) for line in test.lines(side)]
+def _conversation_of_test(test: Test, side: int, state: State, writing: WritingResults) -> RecordFields:
+    lines = test.lines(side)
+    messages = [asdict(replace(line, traces=None)) for line in lines]
+    for message in messages:
+        del message["traces"], message["traces_refused"]  # they are told apart from what was said
     withdrawn: list[RecordFields] = []
     if isinstance(test, Interrogation):
         withdrawn = [
@@ -73,9 +86,11 @@ def _conversation_of_test(test: Test, side: int, state: State) -> RecordFields:
             for event in test.withdrawn
             if event.side == side
         ]
-    record = conversation(test, (test.people[0], test.people[side]), state, messages, withdrawn)
+    people = (test.people[0], test.people[side])
+    record = conversation(test, people, state, messages, withdrawn)
     condition = {"condition": test.condition} if isinstance(test, OnlineTest) else {}
     raw = {"test": test.id, "agent": side, "part": test.parts[side - 1], **condition}
+    raw |= writing.of_conversation(people, lines)
     return {"stimulus": test.id, "raw": raw, **record}
 
 

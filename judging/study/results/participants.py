@@ -12,6 +12,7 @@ from judging.study.log.state import Judge, State, meeting_ended
 from judging.study.meetings.material import MeetingMaterial
 from judging.study.pages.material import Material
 from judging.study.results.verdict_rows import VerdictRow, completion_code, outcome_of
+from judging.study.results.writing import WritingResults
 from serving.files.csv_tables import write_rows
 
 COLUMNS = ("outcome", "code", "paid", "answers", "excluded", "rules", "consent")
@@ -25,19 +26,25 @@ Personal = Mapping[str, Mapping[str, Any]]
 
 
 def write_participants(
-    path: Path, state: State, personal_answers: Personal, verdicts: Sequence[VerdictRow], material: Material
+    path: Path,
+    state: State,
+    personal_answers: Personal,
+    verdicts: Sequence[VerdictRow],
+    material: Material,
+    writing: WritingResults,
 ) -> None:
     """Write a row for each participant who has not deleted all. Raises OSError.
 
     ``paid`` is 1 for who finished and failed no checks. ``counts`` is 1 for whom a meeting counts, ``void`` says why
-    others do not.
+    others do not. Where ``writing`` has them, further columns count how often somebody pasted, and failed checks.
     """
     settings = material.settings
     of_meetings: Sequence[str] = OF_MEETINGS if isinstance(material, MeetingMaterial) else ()
     counting = counting_meetings(state, material)
     counted = {who for meeting in counting for who in meeting.people}  # also who closed the page after it
     names = {meeting.id for meeting in counting}
-    columns = ("participant", "worker", *settings.judges.parameters, *COLUMNS, *of_meetings, *ASKED_BEFORE, *CLOSING)
+    of_all = (*COLUMNS, *of_meetings, *writing.columns)
+    columns = ("participant", "worker", *settings.judges.parameters, *of_all, *ASKED_BEFORE, *CLOSING)
     excluded: dict[str, list[list[str]]] = defaultdict(list)
     for row in verdicts:
         if row["rules"] and row["phase"] != "practice":
@@ -58,6 +65,7 @@ def write_participants(
             "consent": None if consent is None else consent.consent,
             "counts": int(code in counted),
             "void": " ".join(void_causes(code, judge, state, names)),
+            **writing.sums_of_person(judge),
             **personal_answers.get(code, {}),
         }
         return [values.get(name) for name in columns]

@@ -1,8 +1,8 @@
-// The fields in which a participant answers a stimulus.
+// Pages on which a participant answers a stimulus, or a question of the study's own.
 "use strict";
 
 {
-  const { el, field } = Turinglike;
+  const { el, field, lineOf, quote, record, sentBy, shown } = Turinglike;
 
   /** Whether a text shows nothing: is of blanks and invisible characters alone, as the server sees it. */
   const isBlank = (text) => !/[^\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Z}]/u.test(text);
@@ -46,5 +46,71 @@
     return [el("p", phrase("q_prompt")), ...pairs, field("answer", `${view.cue} –`, text("answer"))];
   }
 
-  Object.assign(Turinglike, { askFields, countWords, isBlank });
+  /** A page with fields to write in; `answerOf` makes what is sent of their texts, `refused` takes what is told of an
+   * answer that the form refuses. `tools` are what the pages share. */
+  async function writing(view, tools, { heading, load, fields: parts, answerOf, refused }) {
+    const { actions, alarm, off, phrase, send, show, stage, tell } = tools;
+    const problem = alarm();
+    const submit = el("button", { type: "submit" }, phrase("next"));
+    const fields = el("fieldset.all", { disabled: true }, parts);
+    const answer = (node) => {
+      if (fields.disabled || submit.getAttribute("aria-disabled") === "true") return;
+      const texts = [...new FormData(node).values()].map((text) => text.trim());
+      if (texts.some(isBlank)) {
+        tell(problem, phrase("incomplete"));
+        return;
+      }
+      off(submit);
+      const at = performance.now();
+      const sent = { answer: answerOf(texts), ...up.times(at), traces: trace.take(texts.join("")) };
+      send(view, sent, (reply) => {
+        if (reply.told.length && reply.next.step === view.step) {
+          trace.giveBack();
+          tell(problem, refused(reply.told, at - up.begin));
+          off(submit, false);
+          return;
+        }
+        trace.end();
+        up.end();
+        show(reply.next);
+      });
+    };
+    const form = sentBy(answer, fields, problem, actions(submit));
+    const trace = record(view, form);
+    const up = await stage(view, heading, load, form);
+    if (up === null) return;
+    trace.begin(up.begin);
+    fields.disabled = false;
+    fields.querySelector("input, select, textarea").focus({ preventScroll: true });
+  }
+
+  /** What a participant answers: a colour, three objects, a caption or a word. */
+  function ask(view, tools) {
+    const { phrase, words } = tools;
+    const refused = (flags, ms) => {
+      const number = Math.max(1, Math.ceil((view.fastest - ms) / 1000));
+      const told = (flag) => [phrase(`told_${flag}`), flag === "too_fast" && phrase("told_wait", { number })];
+      return flags.flatMap(told).filter(Boolean).join(" ");
+    };
+    return writing(view, tools, {
+      heading: phrase("answer_number", view),
+      load: async () => [...(await shown({ ...view, cue: undefined }, words)), lineOf(view)],
+      fields: askFields(view, phrase),
+      answerOf: (texts) => (view.asked === "object_detection" ? texts : texts[0]),
+      refused,
+    });
+  }
+
+  /** A question of the study's own, beside what the study is about. */
+  function check(view, tools) {
+    const input = el("input", { id: "answer", name: "answer", type: "text", maxlength: 200 });
+    return writing(view, tools, {
+      heading: tools.phrase("check_title"),
+      load: async () => [],
+      fields: [field("answer", quote(view.text), input)],
+      answerOf: ([text]) => text,
+    });
+  }
+
+  Object.assign(Turinglike, { ask, check, countWords, isBlank });
 }

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { bubble, el, unsentBubble, writer } = Turinglike;
+  const { bubble, el, lineOf, record, unsentBubble, writer } = Turinglike;
 
   /** Shows a participant's conversation, from the lobby to its end; `tools` are what the pages share. */
   async function talk(view, { actions, button, counted, drafts, go, phrase, post, put }) {
@@ -19,17 +19,21 @@
       place.off(true);
       place.area.value = ""; // it stays a draft until the server has it
       isSending = true;
-      const body = { step: view.step, list: view.list, turn: isBurst ? mine : shown, text };
+      const turn = isBurst ? mine : shown;
+      const body = { step: view.step, list: view.list, turn, text, traces: trace.take(text) };
       const { why } = await post("say", body, () => showUnsent(text));
       isSending = false;
       if (why) {
         showUnsent(null);
         status.textContent = phrase(why);
         place.restore(text);
-      }
+        trace.giveBack();
+      } else trace.done();
       drafts.save();
       if (isBurst) place.off(false);
     });
+
+    const trace = record(view, place.form);
 
     /** Show a message that waits for the connection; null for none. */
     function showUnsent(text) {
@@ -44,7 +48,7 @@
     function draw(talk) {
       const topic = talk.topic ? el("p", phrase("talk_topic", talk)) : "";
       if (shown < 0) {
-        put(phrase("talk_title"), topic, left, list, status, place.form);
+        put(phrase("talk_title"), topic, lineOf(view), left, list, status, place.form);
         forgetSent(talk);
       }
       const news = talk.messages.slice(Math.max(shown, 0));
@@ -67,6 +71,8 @@
       const last = talk.messages.filter(({ speaker }) => speaker === talk.mine).at(-1);
       if (last?.text !== place.area.value.trim().split(/\s+/).join(" ")) return;
       place.area.value = "";
+      trace.take("");
+      trace.done();
       drafts.save();
     }
 
@@ -82,6 +88,7 @@
       const asks = state === "over" && view.guess;
       if (state === "nobody") put(phrase("talk_title"));
       for (const node of [place.form, left, status]) node.remove();
+      trace.end();
       const end = [el("p.truth", { role: "status" }, ending(talk, asks))];
       if (asks) {
         const age = el("input", { maxlength: 40, size: 6 });

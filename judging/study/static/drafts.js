@@ -22,6 +22,7 @@
     const texts = Object.fromEntries(fields().flatMap(({ id, value }) => (value ? [[id, value]] : [])));
     if (Object.keys(texts).length) sessionStorage.setItem(KEY, JSON.stringify({ step, texts }));
     else sessionStorage.removeItem(KEY);
+    Turinglike.storeTraces(); // a draft and how it was written come back together, or both are lost
   }
 
   /** Put what is kept into the fields of the page that are empty. */
@@ -30,6 +31,7 @@
     if (texts === null) return;
     for (const field of fields().filter(({ id, value }) => !value && texts[id])) {
       field.value = texts[field.id];
+      field.dispatchEvent(new Event("turinglike-restored", { bubbles: true }));
       field.dispatchEvent(new Event("input", { bubbles: true }));
     }
   }

@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { bubble, countWords, el, sentBy, unsentBubble, writer } = Turinglike;
+  const { bubble, countWords, el, lineOf, record, sentBy, unsentBubble, writer } = Turinglike;
 
   /** Shows a participant's test, from the lobby to its end; `tools` are what the pages share. */
   async function test(view, tools) {
@@ -57,13 +57,20 @@
         count.classList.toggle("bad", tooMany());
       };
       const send = async (text) => {
-        if (tooMany() || !(await act(test, { text }, (is) => made.off(!is)))) return;
+        if (tooMany()) return;
+        const isKept = await act(test, { text, traces: trace.take(text) }, (is) => made.off(!is));
+        if (!isKept) {
+          trace.giveBack();
+          return;
+        }
+        trace.end();
         made.area.value = "";
         drafts.save();
       };
       // Each turn has a field of its own, lest the draft of one turn comes back in the next.
       const id = `message-${test.turn}`;
       const made = writer(phrase(asks ? "question" : "own_answer"), phrase("send"), send, { id });
+      const trace = record(view, made.form, id);
       if (!asks) {
         made.area.after(count);
         made.area.addEventListener("input", look);
@@ -94,10 +101,13 @@
             made.restore(text);
           }
         };
-        await act(test, { side, text, id: String(Math.random()) }, allow, () => showUnsent(text));
+        const more = { side, text, id: String(Math.random()), traces: trace.take(text) };
+        if (await act(test, more, allow, () => showUnsent(text))) trace.done();
+        else trace.giveBack();
         drafts.save();
       };
       const made = writer(phrase("message_to", { name }), phrase("send"), send, { id: `message-${side}`, rows: 1 });
+      const trace = record(view, made.form, `message-${side}`);
 
       function show(messages) {
         const news = messages.slice(seen);
@@ -156,7 +166,7 @@
     function draw(test) {
       if (page !== "test") {
         const part = el("details", el("summary", phrase("test_part")), paragraphs(test.text));
-        put(heading(test), part, top, list, status, place);
+        put(heading(test), part, lineOf(view), top, list, status, place);
         page = "test";
       }
       if (test.chats) converse(test);

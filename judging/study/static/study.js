@@ -2,7 +2,7 @@
 "use strict";
 
 {
-  const { ahead, askFields, byId, drafts, duration, el, field, found, isBlank, kit, lost } = Turinglike;
+  const { ahead, byId, drafts, duration, el, field, found, isBlank, kit, lost } = Turinglike;
   const { pause, quote, sentBy, shown, wait } = Turinglike;
 
   const page = byId("page");
@@ -106,15 +106,18 @@
 
   // pages
 
-  const PAGES = { welcome, consent, questions, after: questions, instructions, break: rest, trial, ask, talk, test, end };
+  const PAGES = { welcome, consent, questions, after: questions, instructions, break: rest, trial, ask, check, talk, test, end };
 
   /** Show a step; by default that there is none: declined, blocked or closed. */
   function show(view) {
     // This browser is somebody else's now, and nobody has come to this tab by an address of their own.
     const isLost = !kit && view.kind === "welcome" && Boolean(current?.list ?? (!isPersonal() && remembered()));
     foot((current = view));
-    drafts.begin(`${words.study} ${view.list} ${view.kind} ${view.step}`);
+    const step = `${words.study} ${view.list} ${view.kind} ${view.step}`;
+    drafts.begin(step);
+    Turinglike.beginTraces(step);
     if (view.list && navigator.cookieEnabled) sessionStorage.setItem(place(), view.list);
+    forget(view);
     return isLost ? welcome(view, phrase("begin_again")) : (PAGES[view.kind] ?? over)(view);
   }
 
@@ -140,7 +143,7 @@
     button("leave_delete", () => confirm(phrase(sure)) && post("leave", { list }).then(show, failed), true);
 
   function over(view) {
-    put(title, el("p", phrase(view.kind)), ...codes(view), kit?.buttons(phrase) ?? "");
+    put(title, el("p", phrase(view.kind)), ...codes(view), ...told(view), kit?.buttons(phrase) ?? "");
   }
 
   function welcome(view, note = "") {
@@ -175,7 +178,7 @@
     const back = button("back", () => consent(view));
     const sure = actions(back, button("leave", go(view, { agree: false }), true));
     const leave = () => put(title, el("p", phrase("leave_sure")), sure); // a slip of the hand must not do it
-    const agree = button("agree", go(view, { agree: true }));
+    const agree = button("agree", go(view, { agree: true, consent: view.consent }));
     put(title, ...paragraphs(view.text), actions(agree, button("decline", leave, true)));
   }
 
@@ -285,7 +288,8 @@
     found(stage);
     if (current !== view) return null; // who loaded it has left meanwhile
     const before = wasShown(view);
-    const top = el("div.top", el("progress", { max: view.of, value: view.number - 1, "aria-label": heading }));
+    const progress = () => el("progress", { max: view.of, value: view.number - 1, "aria-label": heading });
+    const top = view.of ? el("div.top", progress()) : "";
     put(heading, top, ...parts, form);
     await painted();
     const begin = performance.now();
@@ -341,38 +345,12 @@
     return Turinglike.test(view, tools).catch(failed);
   }
 
-  /** What a participant answers: a colour, three objects, a caption or a word. */
-  async function ask(view) {
-    const problem = alarm();
-    const submit = el("button", { type: "submit" }, phrase("next"));
-    const fields = el("fieldset.all", { disabled: true }, askFields(view, phrase));
-    const answer = (node) => {
-      if (fields.disabled || submit.getAttribute("aria-disabled") === "true") return;
-      const texts = [...new FormData(node).values()].map((text) => text.trim());
-      if (texts.some(isBlank)) {
-        tell(problem, phrase("incomplete"));
-        return;
-      }
-      off(submit);
-      const said = view.asked === "object_detection" ? texts : texts[0];
-      const at = performance.now();
-      send(view, { answer: said, ...up.times(at) }, (reply) => {
-        if (reply.told.length && reply.next.step === view.step) {
-          const number = Math.max(1, Math.ceil((view.fastest - (at - up.begin)) / 1000));
-          const told = (flag) => [phrase(`told_${flag}`), flag === "too_fast" && phrase("told_wait", { number })];
-          tell(problem, reply.told.flatMap(told).filter(Boolean).join(" "));
-          off(submit, false);
-          return;
-        }
-        up.end();
-        show(reply.next);
-      });
-    };
-    const form = sentBy(answer, fields, problem, actions(submit));
-    const up = await stage(view, phrase("answer_number", view), () => shown({ ...view, cue: undefined }, words), form);
-    if (up === null) return;
-    fields.disabled = false;
-    fields.querySelector("input, select, textarea").focus({ preventScroll: true });
+  const writingTools = () => ({ actions, alarm, off, phrase, send, show, stage, tell, words });
+  function ask(view) {
+    return Turinglike.ask(view, writingTools());
+  }
+  function check(view) {
+    return Turinglike.check(view, writingTools());
   }
 
   /** Radio buttons of the verdicts: a click or a key chooses; "Next" or Enter sends the form, with `submitted`. */
@@ -489,9 +467,18 @@
     return parts;
   }
 
+  const told = (view) => (view.debriefing ?? []).map((text) => el("p.note", { dir: "auto" }, text));
+
+  /** What the browser keeps of a participant goes with their last page. The tab alone keeps their code, lest it shows
+   * somebody else's page when it is loaded again. */
+  function forget({ kind, list }) {
+    if (!navigator.cookieEnabled || !list || (kind in PAGES && kind !== "end")) return;
+    localStorage.removeItem("shown");
+  }
+
   function end(view) {
     const note = view.note ? el("p.truth", phrase(view.note)) : "";
-    put(phrase("end_title"), note, ...paragraphs(view.text), ...codes(view), kit?.buttons(phrase) ?? "");
+    put(phrase("end_title"), note, ...paragraphs(view.text), ...codes(view), ...told(view), kit?.buttons(phrase) ?? "");
   }
 
   document.addEventListener("keydown", (event) => {

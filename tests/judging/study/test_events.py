@@ -26,6 +26,10 @@ SCHEMA = jsonschema.Draft202012Validator(json.loads((ROOT / "docs" / "event.sche
 AT = '"at":"2026-01-01T00:00:00.000Z"'
 STEP = f'"judge":"j",{AT},"step":0'
 TEST = '"test":"test-00001","who":"a"'
+TRACES = (
+    '"traces":{"inserted":[{"kind":"paste","at":900,"characters":4}],"keys":[10,2000],"deletions":[2100],'
+    '"hidden":[[20,30]],"unfocused":[[20,40]],"first_key":10,"characters":5}'
+)
 LINES = (
     f'{{"event":"settings",{AT},"settings":{{"task":"conversation"}},"sha256":"aa"}}',  # of version 0.2.0
     f'{{"event":"settings",{AT},"settings":{{}},"consent":{{"sha256":"bb","text":"Yes?"}},"sha256":"aa"}}',
@@ -38,6 +42,9 @@ LINES = (
     '{"kind":"instructions"},{"kind":"ask","trials":["s"],"phase":"test","again":false},'
     '{"kind":"talk","trials":[],"phase":"test","again":false},{"kind":"test","trials":[],"phase":"test","again":true}],'
     f'"end_code":"dd",{AT}}}',
+    '{"event":"joined","judge":"j","session":"cc","number":1,"link":null,"kit":null,"keys":[],"steps":['
+    '{"kind":"ask","trials":["s"],"phase":"test","again":true},{"kind":"check","text":"Who?","people":"free"}],'
+    f'"end_code":"dd","codeword":"thimble",{AT}}}',
     f'{{"event":"entry",{AT},"open":false}}',
     f'{{"event":"session","judge":"j","session":"cc",{AT}}}',
     f'{{"event":"loaded","judge":"j",{AT}}}',
@@ -57,12 +64,16 @@ LINES = (
     f'{{"event":"step",{STEP},"kind":"trial","rt":1.5,"away":true,"verdicts":["human","machine"],"key":false,'
     '"confidence":0.5,"reason":"","sexes":["female","male"],"control":"yes","right":false}',
     f'{{"event":"step",{STEP},"kind":"ask","answer":["dog","cat","cup"],"rt":null,"away":false,"flags":[]}}',
+    f'{{"event":"step",{STEP},"kind":"ask","answer":["moon"],"rt":1.5,"away":false,"flags":[],{TRACES}}}',
+    f'{{"event":"step",{STEP},"kind":"check","answer":"me","passed":null,"rt":1.5,"away":false}}',
+    f'{{"event":"step",{STEP},"kind":"check","answer":"me","passed":true,"rt":1.5,"away":false,{TRACES}}}',
     f'{{"event":"step",{STEP},"kind":"talk","talk":null}}',
     f'{{"event":"step",{STEP},"kind":"talk","talk":"t","guess":"human"}}',  # of version 0.2.0
     f'{{"event":"step",{STEP},"kind":"talk","talk":"t","guess":null,"sex":null,"age":""}}',
     f'{{"event":"step",{STEP},"kind":"test","test":"test-00001"}}',
     f'{{"event":"paired","talk":"t","stimulus":"s","speakers":["a","b"],{AT}}}',
     f'{{"event":"said","talk":"t","turn":0,"speaker":"A","text":"hello",{AT}}}',
+    f'{{"event":"said","talk":"t","turn":0,"speaker":"A","text":"hello",{TRACES},{AT}}}',
     f'{{"event":"withdrawn","talk":"t","turn":1,"speaker":"B","texts":["so"],{AT}}}',
     f'{{"event":"void","talk":"t","why":"a left",{AT}}}',
     '{"event":"test","test":"test-00001","judge":"j","parts":["person","machine"],"agents":["a","b"],'
@@ -71,6 +82,9 @@ LINES = (
     f'"seconds":300.0,{AT}}}',
     f'{{"event":"test_ready",{TEST},{AT}}}',
     f'{{"event":"test_asked",{TEST},"text":"who?","clock":1.5,"delay_s":1.5,"raw":null,{AT}}}',
+    f'{{"event":"test_asked",{TEST},"text":"who?","clock":1.5,"delay_s":1.5,"raw":null,{TRACES},{AT}}}',
+    f'{{"event":"test_answered","side":1,{TEST},"text":"me","clock":1.5,"delay_s":1.5,"raw":null,{TRACES},{AT}}}',
+    f'{{"event":"test_said","test":"test-00001","side":2,"who":"a","text":"hi","clock":1.5,"id":null,{TRACES},{AT}}}',
     f'{{"event":"test_answered","side":1,{TEST},"text":"me","clock":1.5,"delay_s":1.5,"raw":"me, I say",{AT}}}',
     f'{{"event":"test_said","test":"test-00001","side":2,"who":"a","text":"hi","clock":1.5,"id":null,{AT}}}',
     '{"event":"test_withdrawn","test":"test-00001","side":2,"who":"a","text":"hi","clock":1.5,"turn":3,'

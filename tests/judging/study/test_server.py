@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from judging.study.actions import LARGEST_BODY
 from judging.study.log.state import read_state
 from judging.trial_sets.blindness import detected
 from judging.trial_sets.trial_set import read_trial_key
@@ -173,7 +174,7 @@ def test_the_link_says_who_it_is(study: Path, tmp_path: Path, capsys: pytest.Cap
         ({"content-type": "application/x-www-form-urlencoded"}, b"step=1", 415),
         ({}, b'{"step": true}', 422),
         ({}, b"[" * 30_000, 400),
-        ({}, b'"' + b"x" * 70_000 + b'"', 413),
+        ({}, b'"' + b"x" * LARGEST_BODY + b'"', 413),
     ],
 )
 def test_what_no_page_sends_is_refused(server: Server, headers: dict[str, str], body: bytes, status: int) -> None:

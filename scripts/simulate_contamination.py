@@ -10,12 +10,21 @@ those of `turinglike score --contamination`.
 A cell is a rate, how well the marks tell own answers from foreign ones, and whether there is a laboratory. Its shares
 of studies are compared with nominal values: 95 % of intervals hold the truth; at rate 0 at most 5 % of studies are
 found contaminated. A share fails if its exact 95 % interval (Clopper, Pearson 1934) leaves the nominal value out, and
-for what is nominal on one side only if it lies above it. At rate 0 intervals of the rate are one-sided, too: they
-begin at 0, so that they hold it unless the alarm is false. The mean correction at rate 0 has to be 0: its 95 %
-interval must contain 0. At most 1 share in 10 may fail.
+for what is nominal on one side only if it lies beyond it. The mean correction at rate 0 has to be 0: its 95 % interval
+must contain 0. At most 1 share in 10 may fail.
+
+Near a rate of 0 its intervals are nominal on one side: they hold the truth in at least 95 % of studies. No rate is
+below 0. So within two standard errors of 0 the likelihood ratio of the true rate is smaller than chi-squared: at 0
+itself it is 0 in half of all studies (Self, Liang 1987, case 5). And an interval begins at 0 unless the alarm is given,
+so that it cannot miss a small rate from above. A cell is near 0 if more of its intervals begin at 0 than may lie above
+the truth, 1 in 40. The script also tells how many of these hold it more often than 95 %.
 
 With `--restless SHARE` the model is wrong. This share of participants leaves the page and types smoothly more often
 than others, by 0.3 each, so that two marks go together on own answers. What comes of it is told, not judged.
+
+With `--pairs` studies are of pairs of conversations. The 150 participants have two conversations each, and 60 judges
+see 20 pairs each. They are wrong about 0.3 of the pairs, and about half of those whose conversation of people is
+foreign. Again, what comes of it is told.
 """
 
 import argparse
@@ -24,16 +33,22 @@ import sys
 from collections import defaultdict
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import binomtest
 
+from judging.contamination.asked import Traced
 from judging.contamination.correction import Corrected, by_traces
 from judging.contamination.latent_classes import Counts, Floats
-from judging.contamination.marks import MARKS
+from judging.contamination.marks import MARKS, AnswerKey
+from judging.contamination.pairs import BY_CHANCE, contaminated_pairs
 from judging.contamination.rate import Rate, estimate_rate
+from judging.contamination.rate_of_task import RateOfTask
 from judging.statistics.jackknife import Cells, Clusters, Codes
+from judging.statistics.pass_rate import PEOPLE_COLUMN
 from judging.statistics.tables import Estimate, Grid
 from serving.commands.command_line import share
 
@@ -47,6 +62,8 @@ WITHIN_PERSON = 0.1  # the correlation of a mark on two own answers of a person
 OWN = 0.64  # p(H|H) of own answers
 FOREIGN = 0.35  # p(H|H) of foreign ones
 MACHINE = 0.62  # p(M|M)
+TALKS = 2  # conversations of each participant, with --pairs
+PASSES = 0.3  # the pass rate beside own conversations, with --pairs
 RATES = (0.0, 0.1, 0.3)
 # by name the shares of own and of foreign answers with each mark
 SEPARABILITY = {
@@ -59,7 +76,10 @@ AWAY = 1
 SMOOTH = 2
 CHECK = 3
 MOST_FAILING = 0.1
-
+TAIL = 0.025  # of intervals may lie above the truth, and as many below
+HOLDS = "holds"
+FAILS = "fails"
+WIDER = "holds more"  # than the nominal share, where at least this is nominal
 
 Share = tuple[str, float, float, float, int, float, str]
 Means = tuple[float, ...]
@@ -87,7 +107,11 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=2000, metavar="N", help="of each cell (2000)")
     parser.add_argument("--cells", default="", metavar="TEXT", help="only cells whose name contains this")
     parser.add_argument("--restless", type=share, default=0.0, metavar="SHARE", help="of participants (0)")
+    parser.add_argument("--pairs", action="store_true", help="studies of pairs of conversations instead")
     options = parser.parse_args()
+    if options.pairs:
+        _tell_of_pairs(options.studies, options.cells)
+        return
     shares = []
     corrections = []
     for name, laboratory, rate in product(SEPARABILITY, (False, True), RATES):
@@ -103,8 +127,10 @@ def main() -> None:
     Grid("Means", of_means, [_with_digits(row) for row in corrections]).print()
     if options.restless:
         sys.exit(0)
-    failing = sum(row[-1] == "fails" for row in shares)
+    failing = sum(row[-1] == FAILS for row in shares)
     print(f"{failing} of {len(shares)} shares fail; at most {math.floor(MOST_FAILING * len(shares))} may")
+    wider = sum(row[-1] == WIDER for row in shares)
+    print(f"{wider} more, all of the rate near 0, hold the truth more often than 95 %")
     sys.exit(failing > MOST_FAILING * len(shares))
 
 
@@ -125,6 +151,7 @@ def simulate(
     """The shares of a cell's studies, each with its interval, and its mean rate, width and correction."""
     outcomes: dict[str, list[bool]] = defaultdict(list)
     numbers = []
+    begins_at_zero = 0
     for study in range(studies):
         rng = np.random.default_rng([study, int(1000 * rate), laboratory, list(SEPARABILITY).index(name)])
         drawn = draw(rng, name, laboratory, rate, restless)
@@ -137,6 +164,7 @@ def simulate(
         outcomes["detectability"].append(_holds(corrected.detectability, (OWN + MACHINE) / 2))
         if rate == 0:
             outcomes["alarm"].append(found.is_contaminated)
+        begins_at_zero += found.estimate.low == 0
         width = found.estimate.high - found.estimate.low
         numbers.append((found.estimate.value, width, corrected.p_human.value - plain))
     shares = []
@@ -144,15 +172,20 @@ def simulate(
         number = len(is_so)
         interval = binomtest(sum(is_so), number).proportion_ci(0.95)
         nominal = 0.05 if figure == "alarm" else 0.95
-        is_below = interval.high < nominal and figure != "alarm"
-        is_above = interval.low > nominal and not (figure == "rate" and rate == 0)
-        verdict = "fails" if is_below or is_above else "holds"
+        is_beyond = interval.high < nominal
+        is_wider = interval.low > nominal
+        if figure == "alarm":
+            verdict = FAILS if is_wider else HOLDS
+        elif figure == "rate" and begins_at_zero > TAIL * number:
+            verdict = FAILS if is_beyond else WIDER if is_wider else HOLDS
+        else:
+            verdict = FAILS if is_beyond or is_wider else HOLDS
         shares.append((figure, sum(is_so) / number, interval.low, interval.high, number, nominal, verdict))
     means = np.mean(numbers, axis=0)
     error = float(np.std(numbers, axis=0, ddof=1)[2]) / math.sqrt(len(numbers))
     if rate == 0:
         ends = (means[2] - 1.96 * error, means[2] + 1.96 * error)
-        verdict = "holds" if ends[0] <= 0 <= ends[1] else "fails"
+        verdict = HOLDS if ends[0] <= 0 <= ends[1] else FAILS
         shares.append(("correction", float(means[2]), *ends, len(numbers), 0.0, verdict))
     true = OWN - ((1 - rate) * OWN + rate * FOREIGN)
     return shares, (*means.tolist(), error, true, studies - len(numbers))
@@ -200,6 +233,77 @@ def draw(rng: np.random.Generator, name: str, laboratory: bool, rate: float, res
     people = np.concatenate([person, np.full(len(drawn), -1)])
     clusters = Clusters(both, stimuli, people, np.ones(len(right)))
     return Study(counts, np.searchsorted(codes, code).astype(np.int64), right, (person, answer), clusters)
+
+
+def _tell_of_pairs(studies: int, cells: str) -> None:
+    """Simulate pairs of conversations, and print how often intervals hold the pass rate of own conversations."""
+    rows = []
+    for name, rate in product(SEPARABILITY, RATES):
+        cell = f"{name}, rate {rate:g}"
+        if cells not in cell:
+            continue
+        held = []
+        values = []
+        for study in range(studies):
+            rng = np.random.default_rng([study, int(1000 * rate), 2, list(SEPARABILITY).index(name)])
+            verdicts, of_task = draw_pairs(rng, name, rate)
+            [row] = contaminated_pairs(verdicts, Traced(Path("field")), of_task)
+            if not row.why:
+                held.append((_holds(row.pass_rate, PASSES), _holds(row.pass_rate_corrected, PASSES)))
+                values.append((row.pass_rate.value, row.pass_rate_corrected.value))
+        plain, corrected = np.sum(held, axis=0).tolist()
+        interval = binomtest(corrected, len(held)).proportion_ci(0.95)
+        in_percent = [100 * share for share in (plain / len(held), corrected / len(held), interval.low, interval.high)]
+        means = np.mean(values, axis=0).tolist()
+        rows.append([cell, *(f"{one:.1f}" for one in in_percent), *(f"{one:.3f}" for one in means), len(held)])
+    headings = ("cell", "plain holds %", "corrected holds %", "low", "high", "mean plain", "mean corrected", "studies")
+    Grid(f"Pass rates; the true one is {PASSES}", headings, rows).print()
+
+
+def draw_pairs(rng: np.random.Generator, name: str, rate: float) -> tuple[pd.DataFrame, RateOfTask]:
+    """Verdicts on pairs of conversations, and what the traces of these say."""
+    own, foreign = np.array(SEPARABILITY[name])
+    pastes = rng.random(PERSONS) < 1.5 * rate
+    is_foreign = rng.random((PERSONS, TALKS)) < (pastes * rng.beta(4, 2, PERSONS))[:, None]
+    code = _patterns(rng, is_foreign, own, foreign, 0.0)
+    codes = np.unique(code)
+    digits = codes[:, None] // 3 ** np.arange(len(MARKS)) % 3
+    by_person = np.stack([(code == one).sum(axis=1) for one in codes], axis=1).astype(float)
+    least = np.array(list(MARKS.values()))
+    found = estimate_rate(Counts(np.where(digits == 2, np.nan, digits), by_person, by_person[:0], least))
+    speaker = np.concatenate([rng.permutation(PERSONS) for _ in range(TALKS)]).reshape(-1, 2)
+    number = np.repeat(np.arange(TALKS), PERSONS).reshape(-1, 2)
+    names = [f"human:{first}~human:{second}" for first, second in speaker]
+    pattern_of = {}
+    for talk, people in enumerate(names):
+        for side, letter in enumerate("AB"):
+            pattern = np.searchsorted(codes, code[speaker[talk, side], number[talk, side]])
+            pattern_of[AnswerKey("conversation", people, f"talk-{talk}", 0, letter)] = int(pattern)
+    is_either = is_foreign[speaker, number].any(axis=1)
+    of_talk = rng.uniform(-0.08, 0.08, len(names))
+    rows = []
+    for judge, ability in enumerate(rng.uniform(-0.1, 0.1, JUDGES)):
+        for talk in rng.choice(len(names), PER_JUDGE, replace=False):
+            is_wrong = rng.random() < (BY_CHANCE if is_either[talk] else PASSES) + ability + of_talk[talk]
+            words = ("machine", "human") if (talk + judge) % 2 else ("human", "machine")
+            both = ("machine", names[talk]) if words[0] == "machine" else (names[talk], "machine")
+            rows.append(
+                {
+                    "judge": f"human:{judge}",
+                    "judge_kind": "human",
+                    "trial": f"talk-{talk}",
+                    "stimulus": f"talk-{talk}",
+                    "truth": words[0],
+                    "beside_truth": words[1],
+                    "agent": both[0],
+                    "beside_agent": both[1],
+                    "turns": 3,
+                    PEOPLE_COLUMN: f"field talk-{talk} {names[talk]} 0",
+                    "verdict": words[int(is_wrong)],
+                }
+            )
+    of_task = RateOfTask(found, PERSONS, PERSONS * TALKS, 0, pattern_of)
+    return pd.DataFrame(rows), of_task
 
 
 def _patterns(rng: np.random.Generator, is_foreign: Cells, own: Floats, foreign: Floats, restless: float) -> Codes:

@@ -15,8 +15,15 @@ from agents.errors import InputError
 from judging.contamination.asked import KnownRate, Traced
 from judging.contamination.correction import Corrected, by_known_rate, by_traces
 from judging.contamination.latent_classes import Floats
-from judging.contamination.marks import AnswerKey, MarkedAnswer, count_patterns, read_marks
-from judging.contamination.rate import Rate, estimate_rate
+from judging.contamination.marks import AnswerKey
+from judging.contamination.pairs import ContaminatedPairs, contaminated_pairs, shows_any
+from judging.contamination.rate_of_task import (
+    NOWHERE,
+    RateOfTask,
+    probabilities,
+    rates_of_tasks,
+    source_and_rate,
+)
 from judging.statistics.jackknife import Cells, Clusters, Codes
 from judging.statistics.measures import ALL, Score, clusters, is_right
 from judging.statistics.tables import NO_FIGURE, Estimate
@@ -26,10 +33,6 @@ from serving.files.csv_tables import load_table, unguarded
 
 if TYPE_CHECKING:
     import pandas as pd
-
-TRACES = "traces"
-KNOWN = "known rate"
-NOWHERE = -1  # of an answer without traces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,44 +119,32 @@ class Contamination:
         return plain if plain == corrected else f"{plain}; corrected {corrected}"
 
 
-@dataclass(frozen=True, slots=True)
-class _OfTask:
-    """What is known of the participants' answers to a task."""
-
-    rate: Rate
-    persons: int
-    answers: int
-    foreign_answers: int
-    pattern_of: dict[AnswerKey, int]
-
-
 def contamination(
     verdicts: pd.DataFrame,
     scores: Iterable[Score],
     asked: KnownRate | Traced,
     keys: Iterable[tuple[str, Path]],
     bounds: float,
-) -> list[Contamination]:
-    """The rows of the table, in the order of ``scores``.
+) -> tuple[list[Contamination], list[ContaminatedPairs]]:
+    """The rows of the table, in the order of ``scores``, and those of pairs of conversations.
 
     ``verdicts`` are those that count, as :func:`judging.scores.computing.compute_scores` takes them. ``keys`` are the
     keys of their trials, each with the prefix of the trials' names. An agent is within ``bounds`` of 0.5 or not. Raises
     InputError for traces of other answers than those judged, and for agents that were not judged."""
     verdicts = as_drawn(verdicts)
     is_plain = (verdicts["sample"] == 0) & ~verdicts["catch"] & verdicts["repeat_of"].isna()
-    single = verdicts[is_plain & verdicts["beside_truth"].isna()]
-    if single.empty:
-        raise InputError(
-            "contamination: all verdicts are on pairs of conversations, whose pass rates are not corrected"
-        )
-    by_task: dict[str, _OfTask] = {}
+    is_pair = verdicts["beside_truth"].notna()
+    single = verdicts[is_plain & ~is_pair]
+    pairs = verdicts[is_plain & is_pair]
+    by_task: dict[str, RateOfTask] = {}
     answer_of: dict[str, AnswerKey] = {}
     if isinstance(asked, Traced):
-        by_task = _read_traces(asked)
+        by_task = rates_of_tasks(asked)
         known = {key for of_task in by_task.values() for key in of_task.pattern_of}
         answer_of = judged_answers(keys, known)
         human = single["trial"][single["truth"] == "human"]
-        if known.isdisjoint(answer_of[trial] for trial in human.unique() if trial in answer_of):
+        is_judged = not known.isdisjoint(answer_of[trial] for trial in human.unique() if trial in answer_of)
+        if not is_judged and not shows_any(pairs, by_task.get("conversation")):
             raise InputError(
                 f"{asked.field}: none of its answers was judged; give the run folder from which the trials were drawn"
             )
@@ -168,7 +159,7 @@ def contamination(
             agents = [agent for of_task, by, agent in plain if (of_task, by) == (task, judge)]
             of_agents = [plain[task, judge, agent] for agent in agents]
             rows += _of_judge(counted(of_judge), of_agents, asked, by_task.get(task), answer_of, bounds)
-    return rows
+    return rows, contaminated_pairs(pairs, asked, by_task.get("conversation"))
 
 
 def _between(low: float, high: float) -> str:
@@ -193,33 +184,11 @@ def judged_answers(keys: Iterable[tuple[str, Path]], known: Container[AnswerKey]
     return answers
 
 
-def _read_traces(asked: Traced) -> dict[str, _OfTask]:
-    """By task the contamination rate."""
-    field = read_marks([asked.field])
-    laboratory = read_marks(asked.laboratory)
-    tasks = {}
-    for task in dict.fromkeys(answer.key.task for answer in field):
-        of_field = [answer for answer in field if answer.key.task == task]
-        in_laboratory = [answer for answer in laboratory if answer.key.task == task]
-        tasks[task] = _of_task(of_field, in_laboratory)
-    return tasks
-
-
-def _of_task(field: Sequence[MarkedAnswer], laboratory: Sequence[MarkedAnswer]) -> _OfTask:
-    counts, patterns = count_patterns(field, laboratory)
-    rate = estimate_rate(counts)
-    pattern_of = {answer.key: pattern for answer, pattern in zip(field, patterns, strict=True)}
-    foreign = 0
-    if not rate.why:
-        foreign = int(counts.field.sum(axis=0) @ (rate.posterior[0] > 0.5))
-    return _OfTask(rate, len(counts.field), int(counts.field.sum()), foreign, pattern_of)
-
-
 def _of_judge(
     verdicts: pd.DataFrame,
     scores: Sequence[Score],
     asked: KnownRate | Traced,
-    of_task: _OfTask | None,
+    of_task: RateOfTask | None,
     answer_of: dict[str, AnswerKey],
     bounds: float,
 ) -> list[Contamination]:
@@ -229,25 +198,16 @@ def _of_judge(
     agent = judged["agent"].to_numpy()
     cells = [is_human, *(~is_human & ((agent == score.agent) | (score.agent == ALL)) for score in scores)]
     is_known = np.array([cell.any() for cell in cells])
-    common: dict[str, Any] = {"judged_answers": int(is_human.sum())}
+    figures, why = source_and_rate(asked, of_task)
+    common: dict[str, Any] = {**figures, "judged_answers": int(is_human.sum())}
     patterns = np.full(len(judged), NOWHERE)
-    why = ""
     if isinstance(asked, KnownRate):
-        common |= {"source": KNOWN, "rate": Estimate((asked.low + asked.high) / 2, asked.low, asked.high)}
         common["like"] = asked.like or "all agents"
     else:
-        common |= {"source": TRACES, "judged_without_traces": int(is_human.sum())}
-        why = "no answer to this task has traces" if of_task is None else of_task.rate.why
         if of_task is not None:
             of_trial = {trial: of_task.pattern_of.get(key, NOWHERE) for trial, key in answer_of.items()}
             patterns = np.array([of_trial.get(trial, NOWHERE) for trial in judged["trial"]])
-            common |= {
-                "rate": of_task.rate.estimate,
-                "persons": of_task.persons,
-                "answers": of_task.answers,
-                "foreign_answers": of_task.foreign_answers,
-                "judged_without_traces": int((is_human & (patterns == NOWHERE)).sum()),
-            }
+        common["judged_without_traces"] = int((is_human & (patterns == NOWHERE)).sum())
     rows = []
     for number, score in enumerate(scores, start=1):
         row: dict[str, Any] = {
@@ -274,7 +234,7 @@ def _figures(
     judged: pd.DataFrame,
     cells: Cells,
     asked: KnownRate | Traced,
-    of_task: _OfTask | None,
+    of_task: RateOfTask | None,
     patterns: Codes,
     bounds: float,
 ) -> dict[str, Any]:
@@ -288,7 +248,7 @@ def _figures(
             both += _of_known(judged, right, cells, drawn_from, asked, is_by_judge)
         else:
             assert of_task is not None
-            foreign = posterior(of_task.rate, patterns, cells[0])
+            foreign = np.where(cells[0], probabilities(of_task.rate, patterns), 0.0)
             both += by_traces(right, cells, drawn_from, foreign, by_judge=is_by_judge)
     corrected, of_judges = both
     low, high, whole_low, whole_high = corrected.at_ends
@@ -313,13 +273,6 @@ def _of_known(
     if asked.like is not None:
         is_machine = is_machine & judged["agent"].isin(asked.like.split(",")).to_numpy()
     return by_known_rate(right, cells, drawn_from, (asked.low, asked.high), is_machine[None], by_judge=is_by_judge)
-
-
-def posterior(rate: Rate, patterns: Codes, is_human: Cells) -> Floats:
-    """The probabilities [7, verdicts] that the judged answers are foreign, by their ``patterns`` [verdicts]; that of an
-    answer without traces is the rate, and of a machine's answer it is 0."""
-    of_patterns = np.concatenate([rate.posterior, rate.rates[:, None]], axis=1)  # NOWHERE is the last
-    return np.where(is_human, of_patterns[:, patterns], 0.0)
 
 
 def _is_within(estimate: Estimate, bounds: float) -> bool | None:

@@ -1,36 +1,36 @@
 """Rates of right verdicts on people's answers, corrected for answers that the participants did not write.
 
-**With traces.** An answer with the marks x is foreign with the probability pi(x), and judges see no marks. So the
-expected verdict is (1 - pi) mu_own + pi mu_foreign, a line in pi; its value at pi = 0 is p(H|H) of own answers. The
-line is fitted by least squares. Weights 1 - pi alone would not do: an answer with pi = 0.3 would enter as an own one,
-with a weight of 0.7. At a rate of 0 verdicts do not depend on marks, and the mean correction is 0.
+**With traces** each answer has a probability to be foreign. The corrected p(H|H) is that of own answers, the end of a
+line (:mod:`judging.contamination.line`). Where no answer may be foreign it is the plain one, with its interval.
 
 **With a known rate** c nobody knows which answers are foreign. They are then taken to be judged as the answers of
 stated agents are: p(H|H) = (observed - c p(H|M)) / (1 - c), as for a prevalence with a known error (Rogan, Gladen
 1978).
-
-**Intervals.** The line is the estimate of :func:`judging.statistics.jackknife.jackknife`, with judges, stimuli and
-people drawn, as for the plain rates: where all pi are 0 both are the same. Else its interval is that of Student's t on
-the scale of log odds, as a line's end is no share of verdicts. What is not known about the rate comes on
-top: how far the ends of the interval of the share of foreign answers move the corrected figure (:func:`_shifts`). Both
-distances are joined by the root of the sum of squares (MOVER; Zou, Donner 2008).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit, logit, stdtrit
 
-from judging.statistics.jackknife import CONFIDENCE, Cells, Clusters, Codes, Floats, Jackknife, jackknife, of_judges
+from judging.contamination.line import Line, fitted_line, joined, shifts, student, with_errors
+from judging.statistics.jackknife import (
+    CONFIDENCE,
+    Cells,
+    Clusters,
+    Codes,
+    Floats,
+    Jackknife,
+    jackknife,
+    mean,
+    of_judges,
+)
 from judging.statistics.measures import DETECTABILITY
 from judging.statistics.tables import NO_FIGURE, Estimate
 
-NARROWEST = 0.8  # an interval is at least this part of that without the rate's uncertainty
-FLAT = 1e-9  # a smaller variance of pi is none
 WITHIN = 2 * CONFIDENCE - 1  # by whose interval an agent passes
 
 
@@ -59,31 +59,52 @@ def by_traces(
     ``posterior`` [7, verdicts] are the probabilities that the judged answer is foreign, at the rates of
     :attr:`judging.contamination.rate.Rate.rates`; of machines' answers 0. With ``by_judge`` each judge counts once."""
     weights = of_judges(cells, clusters.judges) if by_judge else cells.astype(np.float64)
-    fitted = jackknife(_terms(weights, right, posterior[0]), own_rate, clusters)
-    is_corrected = _has_slope(_terms(weights, right, posterior[0]).sum(axis=-1))
-    lines = [_terms(weights[:1], right, of_rate).sum(axis=-1) for of_rate in posterior]
-    own = [float(own_rate(line)[0]) for line in lines]
-    shifts = _shifts(weights[0], right, clusters, posterior[0], posterior[3:])
-    result = _within_borders(fitted, is_corrected)
-    has_slope = bool(is_corrected[0])
-    foreign = np.nan
-    if has_slope:
-        foreign = float(np.clip(own[0] + _slope(lines[0])[0], 0, 1))
-    low, high = np.clip(own[1:3], 0, 1).tolist()
+    plain = jackknife(np.stack([weights, weights * right]), mean, clusters)
+    lines = [fitted_line(weights[0], right, of_rate) for of_rate in posterior]
+    moves = shifts(lines, cells[0], clusters)
+    line = lines[0]
+    human = line.within(float(plain.number[0]))
+    low, high = np.clip([of_end.own for of_end in lines[1:3]], 0, 1).tolist()
+    foreign = float(np.clip(line.foreign, 0, 1))
     rows = []
     for agent in range(1, len(cells)):
+        machine = float(plain.value[agent])
+        whole = (human + machine) / 2
+        p_human = _interval(plain, np.array([0]), np.ones(1))
         pair = np.array([0, agent])
-        machine = float(result.value[agent])
+        detectability = _interval(plain, pair, DETECTABILITY)
+        within = _interval(plain, pair, DETECTABILITY, WITHIN)
+        if line.has_slope:
+            both = _half_of_both(line, fitted_line(weights[agent], right))
+            result = with_errors((human, whole), (line, both), clusters)
+            if not math.isnan(p_human[0]):
+                p_human = student(result, 0, CONFIDENCE)
+            if not math.isnan(detectability[0]):
+                detectability = student(result, 1, CONFIDENCE)
+                within = student(result, 1, WITHIN)
         rows.append(
             Corrected(
-                _joined(result, pair[:1], np.ones(1), has_slope, shifts[:2]),
-                _joined(result, pair, DETECTABILITY, has_slope, shifts[:2]),
-                _joined(result, pair, DETECTABILITY, has_slope, shifts[2:], WITHIN),
+                joined(human, p_human, moves[:2]),
+                joined(whole, detectability, moves[:2], 0.5),
+                joined(whole, within, moves[2:], 0.5),
                 foreign,
                 (low, high, (low + machine) / 2, (high + machine) / 2),
             )
         )
     return rows
+
+
+def _half_of_both(line: Line, of_agent: Line) -> Line:
+    """The mean of both values at 0, which is detectability."""
+    weights = (line.weights + of_agent.weights) / 2
+    errors = (line.errors + of_agent.errors) / 2
+    return Line((line.own + of_agent.own) / 2, math.nan, weights, errors)
+
+
+def _interval(plain: Jackknife, cells: Codes, weights: Floats, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """That of a plain sum; NaN where it has none, as of a single judge among several."""
+    low, high = plain.interval(cells, weights, confidence)
+    return float(low), float(high)
 
 
 def by_known_rate(
@@ -103,7 +124,7 @@ def by_known_rate(
     and there are no figures: NaN."""
     both = np.concatenate([cells, alike])
     weights = of_judges(both, clusters.judges) if by_judge else both.astype(np.float64)
-    result = jackknife(_terms(weights, right, np.zeros(len(right))), own_rate, clusters)
+    result = jackknife(np.stack([weights, weights * right]), mean, clusters)
     like = len(both) - 1
     rates = (sum(bounds) / 2, *bounds)
     rows = []
@@ -117,89 +138,6 @@ def by_known_rate(
         at_ends = (own[1].value, own[2].value, whole[1].value, whole[2].value)
         rows.append(Corrected(_over(own), _over(whole), _over(narrow), 1 - float(result.value[like]), at_ends))
     return rows
-
-
-def _shifts(
-    weights: Floats, right: Floats, clusters: Clusters, foreign: Floats, at_ends: Floats
-) -> list[tuple[float, float]]:
-    """How far p(H|H) moves from its value with ``foreign`` to those with ``at_ends`` [ends, verdicts], by verdicts with
-    ``weights`` above 0: the way, and the square that it adds to an interval.
-
-    The slope of the line is known with an error. So p(H|H) seems to move where verdicts do not depend on marks at all.
-    The interval of the line has that error already, and so its variance is taken out of the square of the way. The rest
-    may be below 0: cut at 0 it would be too large on average."""
-    is_used = weights > 0
-    used = clusters.where(is_used)
-    number = len(at_ends)
-    first = _terms(np.tile(weights[is_used], (number, 1)), right[is_used], foreign[is_used])
-    both = np.concatenate([first, _terms(first[0], right[is_used], at_ends[:, is_used])])
-    moved = jackknife(both, lambda sums: own_rate(sums[5:]) - own_rate(sums[:5]), used)
-    error, _ = moved.deviation(np.arange(number)[:, None], np.ones(1))
-    return list(zip(moved.value.tolist(), (moved.value**2 - error**2).tolist(), strict=True))
-
-
-def own_rate(sums: Floats) -> Floats:
-    """The line's value at pi = 0, from ``sums`` [5, …] of weights w, of w pi, w pi², w right and w pi right; the mean
-    where pi does not vary. It may lie outside 0 to 1."""
-    weight, _, _, right, _ = sums
-    slope = np.where(_has_slope(sums), _slope(sums), 0.0)
-    return np.asarray((right - slope * sums[1]) / weight)
-
-
-def _slope(sums: Floats) -> Floats:
-    weight, foreign, square, right, product = sums
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray((weight * product - foreign * right) / (weight * square - foreign**2))
-
-
-def _has_slope(sums: Floats) -> Cells:
-    weight, foreign, square, _, _ = sums
-    return np.asarray(weight * square - foreign**2 > FLAT * weight**2)
-
-
-def _terms(weights: Floats, right: Floats, foreign: Floats) -> Floats:
-    return np.stack([weights, weights * foreign, weights * foreign**2, weights * right, weights * foreign * right])
-
-
-def _within_borders(result: Jackknife, is_corrected: Cells) -> Jackknife:
-    """The result with rates from 0 to 1, as a line may end beyond.
-
-    A corrected rate is no share of independent verdicts, and its interval has a width even where the line ends at 1. So
-    it stays half a verdict away from 0 and 1."""
-    least = np.where(is_corrected, 0.5 / np.maximum(result.number, 1), 0.0)
-    return replace(result, value=np.clip(result.value, least, 1 - least), is_exact=result.is_exact & ~is_corrected)
-
-
-def _joined(
-    result: Jackknife,
-    cells: Codes,
-    weights: Floats,
-    is_corrected: bool,
-    shifts: Sequence[tuple[float, float]],
-    confidence: float = CONFIDENCE,
-) -> Estimate:
-    """A figure with its interval: what verdicts leave open, and what the rate does, by ``shifts`` of p(H|H)."""
-    value = float(result.sum(cells, weights))
-    if is_corrected:
-        low, high = _of_line(result, cells, weights, value, confidence)
-    else:
-        low, high = map(float, result.interval(cells, weights, confidence))
-    if math.isnan(low):  # a single judge of several, or a single person
-        return Estimate(value)
-    ends = []
-    for distance, side in ((value - low, -1), (high - value, 1)):
-        added = max((square for way, square in shifts if way * side > 0), default=0.0)
-        reach = math.sqrt(max(distance**2 + float(weights[0]) ** 2 * added, (NARROWEST * distance) ** 2))
-        ends.append(min(1.0, max(0.0, value + side * reach)))
-    return Estimate(value, ends[0], ends[1])
-
-
-def _of_line(result: Jackknife, cells: Codes, weights: Floats, value: float, confidence: float) -> tuple[float, float]:
-    """The interval of a line's end, or of its sum with another rate, by Student's t; on the scale of log odds, which
-    stays within 0 to 1. The exact intervals of shares would be too wide for it, by a twentieth."""
-    error, freedom = map(float, result.deviation(cells, weights))
-    half = float(stdtrit(freedom, (1 + confidence) / 2)) * error / (value * (1 - value))
-    return float(expit(logit(value) - half)), float(expit(logit(value) + half))
 
 
 def _known(result: Jackknife, cells: Codes, rate: float, part: float, confidence: float = CONFIDENCE) -> Estimate:

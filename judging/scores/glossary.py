@@ -89,7 +89,7 @@ def words_of_details(tables: ScoreTables) -> dict[str, str]:
             "by how many standard deviations an agent's answers have more of a property than people's, as drawn and in "
             "the version"
         )
-    if tables.contamination:
+    if tables.contamination or tables.contamination_pairs:
         words["foreign"] = (
             "not written by the participant in the field: pasted, dropped or copied from elsewhere, from a language "
             "model or not"

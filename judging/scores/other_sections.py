@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from judging.contamination.in_words import contamination_grid, contamination_sentences
+from judging.contamination.corrected_scores import Contamination
+from judging.contamination.in_words import (
+    contamination_grid,
+    contamination_sentences,
+    pair_sentences,
+    pairs_grid,
+)
+from judging.contamination.pairs import ContaminatedPairs
 from judging.scores import svg
 from judging.scores.figures import PASS_RATES
 from judging.scores.page_content import (
@@ -95,21 +102,33 @@ def population_section(tables: ScoreTables, task: str, sentences: Sequence[str])
     return PopulationSection(TASK_NAMES[task], [*sentences, SCOPE], grid)
 
 
-def contamination_section(tables: ScoreTables, task: str) -> ContaminationSection:
-    """Whether the participants wrote their answers to a task themselves, and what changes if not."""
-    rows = tables.contamination.where(task=task)
-    first = rows.data[0]
-    counts = ""
-    if first.answers:
-        counts = (
-            f"{count(first.answers, 'answer')} of {count(first.persons, 'participant')} have traces; "
-            f"{first.foreign_answers:,} of these are more probably written by somebody else than not. Of "
-            f"{count(first.judged_answers, 'verdict')} on people's answers {first.judged_without_traces:,} are on "
-            "answers without traces."
-        )
+def contamination_sections(tables: ScoreTables) -> list[ContaminationSection]:
+    """Whether the participants wrote their answers themselves, and what changes if not: by task, then of pairs."""
     cues = tables.ledger.where(is_cue=True).distinct("judge")
-    sentences = [f"{sentence}." for sentence in contamination_sentences(rows, cues)]
-    return ContaminationSection(TASK_NAMES[task], sentences, contamination_grid(rows), counts)
+    sections = []
+    for task in tables.contamination.distinct("task"):
+        rows = tables.contamination.where(task=task)
+        first = rows.data[0]
+        counts = ""
+        if first.answers:
+            counts = (
+                f"{_with_traces(first)} Of {count(first.judged_answers, 'verdict')} on people's answers "
+                f"{first.judged_without_traces:,} are on answers without traces."
+            )
+        sentences = [f"{sentence}." for sentence in contamination_sentences(rows, cues)]
+        sections.append(ContaminationSection(TASK_NAMES[task], sentences, contamination_grid(rows), counts))
+    if of_pairs := tables.contamination_pairs:
+        counts = _with_traces(of_pairs.data[0]) if of_pairs.data[0].answers else ""
+        sentences = [f"{sentence}." for sentence in pair_sentences(of_pairs, cues)]
+        sections.append(ContaminationSection("Pairs of conversations", sentences, pairs_grid(of_pairs), counts))
+    return sections
+
+
+def _with_traces(row: Contamination | ContaminatedPairs) -> str:
+    return (
+        f"{count(row.answers, 'answer')} of {count(row.persons, 'participant')} have traces; {row.foreign_answers:,} "
+        "of these are more probably written by somebody else than not."
+    )
 
 
 def published_section(tables: ScoreTables) -> PublishedSection | None:

@@ -10,7 +10,7 @@ from judging.scores.figures import CAPTION_TASK, CAPTIONS, OVERVIEW, figure_of, 
 from judging.scores.glossary import words_of_details, words_of_result
 from judging.scores.other_sections import (
     by_column,
-    contamination_section,
+    contamination_sections,
     headings,
     of_people_alone,
     others,
@@ -117,7 +117,7 @@ def page(
         populations=[
             population_section(tables, task, differences[task]) for task in tables.populations.distinct("task")
         ],
-        contamination=[contamination_section(tables, task) for task in tables.contamination.distinct("task")],
+        contamination=contamination_sections(tables),
         published=published_section(tables),
         columns=columns,
         others=others(tables),
@@ -167,7 +167,7 @@ def _links(tables: ScoreTables) -> list[tuple[str, str]]:
         links.append(("#pairs", "Pairs"))
     if tables.populations:
         links.append(("#populations", "Populations"))
-    if tables.contamination:
+    if tables.contamination or tables.contamination_pairs:
         links.append(("#contamination", "Is the human human?"))
     if tables.published:
         links.append(("#published", "The paper's figures"))

@@ -130,7 +130,8 @@ def score(
     )
     if asked is not None:
         keys = [(run.prefix, run.key) for run in runs if run.trials]
-        tables = replace(tables, contamination=Table(contamination_rows(counted, tables.scores, asked, keys, bounds)))
+        rows, of_pairs = contamination_rows(counted, tables.scores, asked, keys, bounds)
+        tables = replace(tables, contamination=Table(rows), contamination_pairs=Table(of_pairs))
     changed: list[str] = []
     for path, notes in sets.items():
         changed += changed_answers(notes, path.name.removesuffix(".key.csv"))

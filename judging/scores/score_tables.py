@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from judging.contamination.corrected_scores import Contamination
+from judging.contamination.pairs import ContaminatedPairs
 from judging.scores.conclusions import Conclusion
 from judging.scores.papers.published import PublishedFigure
 from judging.scores.papers.significance import Agreement
@@ -135,6 +136,8 @@ class ScoreTables:
     """How the distribution of an agent's answers compares with people's."""
     contamination: Table[Contamination] = EMPTY
     """Figures corrected for answers that participants did not write; empty where that was not asked for."""
+    contamination_pairs: Table[ContaminatedPairs] = EMPTY
+    """Pass rates of pairs of conversations, corrected likewise."""
     methods: str = ""
     """A paragraph for a section on methods."""
     dprime_correction: Correction = LOG_LINEAR

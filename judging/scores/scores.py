@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import orjson
 
-from judging.contamination.in_words import contamination_sentences
+from judging.contamination.in_words import contamination_sentences, pair_sentences
 from judging.scores.conclusions import SCOPE, Conclusion
 from judging.scores.figures import figures, overview, who_judged, without_repetition
 from judging.scores.other_sections import of_people_alone
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 SCORES_FILE = "scores.json"
 # Parts of it that are there only where something was asked for.
-ASKED_FOR = ("contamination", "tells", "tells_left", "tells_changed", "tells_correlated")
+ASKED_FOR = ("contamination", "contamination_pairs", "tells", "tells_left", "tells_changed", "tells_correlated")
 Reasons = Sequence[tuple[str, str]]  # of an agent: a headline and its reasons for each outcome
 
 
@@ -93,6 +93,7 @@ class Scores:
         if self.differences:
             lines.append(SCOPE_OF_POPULATIONS)
         lines += contamination_sentences(self.tables.contamination, self._cues())
+        lines += pair_sentences(self.tables.contamination_pairs, self._cues())
         if self.verdicts is not None:
             lines += _exclusions(self.verdicts)
             lines += further_verdicts(self.verdicts)
@@ -147,10 +148,10 @@ class Scores:
 
         The names and columns are those of the CSV files: ``scores``, ``by``, ``repeats``, ``samples``, ``ledger``,
         ``rankings``, ``sexes``, ``catch``, ``statistics``, ``published``, ``populations``, ``needed``, ``tells``,
-        ``tells_left``, ``tells_changed``, ``tells_correlated``, ``contamination``, and where there are any
-        ``captions``, ``pass_rates``, ``pass_rates_by``, ``words``. An estimate has three columns: NAME, NAME_low and
-        NAME_high, the ends of its 95 % interval. Further frames: ``tests`` (by ``asked`` and ``kind``),
-        ``conclusions`` (by ``asked``) and ``verdicts``."""
+        ``tells_left``, ``tells_changed``, ``tells_correlated``, ``contamination``, ``contamination_pairs``, and
+        where there are any ``captions``, ``pass_rates``, ``pass_rates_by``, ``words``. An estimate has three columns:
+        NAME, NAME_low and NAME_high, the ends of its 95 % interval. Further frames: ``tests`` (by ``asked`` and
+        ``kind``), ``conclusions`` (by ``asked``) and ``verdicts``."""
         import pandas as pd
 
         frames = {name: pd.DataFrame(table.records()) for name, table in self.tables.by_name().items()}

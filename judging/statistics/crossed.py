@@ -1,11 +1,12 @@
-"""Variances of changes of rates, where judges, stimuli and the people who answered are all drawn, without floors.
+"""Variances of sums of verdicts, where judges, stimuli and the people who answered are all drawn, without floors.
 
 **Why not the jackknife's.** :mod:`judging.statistics.jackknife` is made so that it is never too bold: each part of the
 variance has a floor, the intervals of rates are exact, and those of sums reach at least as far as these. For rates that
 is right. A change of detectability between two versions of the same answers is mostly noise: what judges and stimuli
 have in common stands in both versions, and is taken away. There floors add up. In simulations of
 ``scripts/simulate_tells.py`` these intervals held the true change in 96 to 100 % of studies, and missed tells that
-others find. So here nothing has a floor, and the degrees of freedom carry what is not known of the variance.
+others find. The end of a line of verdicts (:mod:`judging.contamination.line`) is no share of verdicts, either. So here
+nothing has a floor, and the degrees of freedom carry what is not known of the variance.
 
 **The method.** Each verdict has an error: its weight in the sum of rates, times how far it lies from its own rate. Such
 errors are added up within each judge, each stimulus and each person who answered, and squared. The variances of these

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from scipy.special import ndtri, stdtrit
 
 from agents.word_boundaries import count_words
 from judging.statistics.contrasts import ByColumn, by_column, corrected
-from judging.statistics.jackknife import CONFIDENCE, Codes, Drawn, Floats
+from judging.statistics.jackknife import CONFIDENCE, Clusters, Codes, Drawn, Floats
 from judging.statistics.krippendorff import alpha_of_people
 from judging.statistics.measures import (
     ALL,
@@ -145,7 +145,6 @@ def pass_rates(
 ) -> PassRates:
     """The pass rates of verdicts that count; to intervals, connected pairs are a single pair. The tests are of
     detectability, the mean share of right verdicts with the machine in the first and in the second conversation."""
-    import pandas as pd
 
     table = _with_machine(table)
     is_pair = table["truth"] != table["beside_truth"]
@@ -161,15 +160,8 @@ def pass_rates(
         columns = dict.fromkeys(("agent", "turns", "mode", *by))
         compared = corrected([test for column in columns for test in by_column(clustered, column)])
         tests += [replace(test, judge=judge) for test in compared]
-        names = [ALL, *agents] if len(agents) > 1 else agents
-        for agent in names:
-            of_agent = of_judge if agent == ALL else of_judge[of_judge["agent"] == agent]
-            for (turns, mode), part in of_agent.groupby(["turns", "mode"], dropna=False):
-                cell: dict[str, Any] = {
-                    "turns": None if pd.isna(turns) else int(turns),
-                    "mode": None if pd.isna(mode) else mode,
-                }
-                rates.append(replace(rate_of_pairs(part, drawn, correction), judge=judge, agent=agent, **cell))
+        for cell, part in cells_of_pairs(of_judge, agents):
+            rates.append(replace(rate_of_pairs(part, drawn, correction), judge=judge, **cell))
         for column in by:
             for value, part in of_judge.groupby(column):
                 name = column.removeprefix("meta.")
@@ -189,6 +181,23 @@ def pass_rates(
         alpha_of_people(pairs),
         words_per_message(answers),
     )
+
+
+def cells_of_pairs(of_judge: pd.DataFrame, agents: Sequence[str]) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """The parts of a judge's verdicts on pairs (:func:`verdicts_on_pairs`) that have a rate each, with their ``agent``,
+    ``turns`` and ``mode``: of all ``agents``, where there are several, and then of each."""
+    import pandas as pd
+
+    names = [ALL, *agents] if len(agents) > 1 else agents
+    for agent in names:
+        of_agent = of_judge if agent == ALL else of_judge[of_judge["agent"] == agent]
+        for (turns, mode), part in of_agent.groupby(["turns", "mode"], dropna=False):
+            cell = {
+                "agent": agent,
+                "turns": None if pd.isna(turns) else int(turns),
+                "mode": None if pd.isna(mode) else mode,
+            }
+            yield cell, part
 
 
 def words_per_message(answers: JudgedAnswers) -> Table[WordsPerMessage]:
@@ -244,7 +253,12 @@ def _with_machine(table: pd.DataFrame) -> pd.DataFrame:
 
 def drawn_of_pairs(verdicts: pd.DataFrame) -> Drawn:
     """Whether a judge's ``verdicts`` on pairs have several judges, pairs and people; connected pairs are one."""
-    return clusters(verdicts.assign(stimulus=_connected(verdicts))).drawn()
+    return clusters_of_pairs(verdicts).drawn()
+
+
+def clusters_of_pairs(verdicts: pd.DataFrame) -> Clusters:
+    """The judges, pairs and people of ``verdicts`` on pairs; connected pairs are one."""
+    return clusters(verdicts.assign(stimulus=_connected(verdicts)))
 
 
 def rate_of_pairs(verdicts: pd.DataFrame, drawn: Drawn, correction: Correction = LOG_LINEAR) -> PassRate:
@@ -253,7 +267,7 @@ def rate_of_pairs(verdicts: pd.DataFrame, drawn: Drawn, correction: Correction =
 
     judged = verdicts[verdicts["verdict"].isin(VERDICTS)]
     right = judged["verdict"] == judged["truth"]
-    pairs = clusters(judged.assign(stimulus=_connected(judged)))
+    pairs = clusters_of_pairs(judged)
     number = len(judged)
     rate, is_exact = share((~right).to_numpy(dtype=np.float64), pairs, drawn)
     names_first = (judged["verdict"] == "machine").to_numpy(dtype=np.float64)

@@ -11,8 +11,6 @@ import pytest
 
 from agents.errors import InputError
 from judging import score
-from judging.contamination.asked import KnownRate
-from judging.contamination.corrected_scores import contamination
 from judging.scores.scores import Scores
 from serving.cli import main
 from serving.runs.run import Run
@@ -226,13 +224,6 @@ def test_what_does_not_go_together_is_refused(folder: Path, tmp_path: Path) -> N
         score(folder / "run", contamination=0.1)
     with pytest.raises(InputError, match="is not a run folder"):
         score(verdicts, contamination=tmp_path / "nowhere")
-
-
-def test_verdicts_on_pairs_alone_are_refused(folder: Path, plain: Scores) -> None:
-    assert plain.verdicts is not None
-    pairs = plain.verdicts.assign(beside_truth="human")
-    with pytest.raises(InputError, match="pairs of conversations"):
-        contamination(pairs, plain.tables.scores, KnownRate(0.1, 0.1), [], 0.05)
 
 
 def test_traces_of_other_answers_are_refused(folder: Path, tmp_path: Path) -> None:

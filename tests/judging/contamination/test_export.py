@@ -1,7 +1,7 @@
 """The export of a study of words with traces, as scores read it."""
 
-import asyncio
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +9,6 @@ import pytest
 
 from judging import score
 from judging.contamination.marks import read_marks
-from judging.study.log.state import Judge
 from judging.study.serving_study import ServedStudy
 from serving.cli import main
 from tests.helpers import in_process
@@ -21,7 +20,7 @@ PERSONS = 14
 STIMULI = 6
 
 
-def _sent(person: int, number: int, chance: random.Random) -> dict[str, Any]:
+def _sent(chance: random.Random, person: int, number: int) -> dict[str, Any]:
     """What the page sends: the first four participants paste every second word."""
     pastes = person < 4 and number % 2 == 0
     word = chance.choice(PLAIN_WORDS)
@@ -45,7 +44,7 @@ def test_an_export_gives_marks_and_a_rate(tmp_path: Path) -> None:
     async def work(served: ServedStudy) -> None:
         for person in range(PERSONS):
             judge = await arrived(served, "ask")
-            await answer_all(served, judge, lambda number, person=person: _sent(person, number, chance))
+            await answer_all(served, judge, partial(_sent, chance, person))
 
     run(study, work)
     assert main(["study", "export", str(study), "-o", str(tmp_path / "export")]) == 0

@@ -69,3 +69,36 @@ def test_at_rate_zero_alarms_are_counted(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(script, "estimate_rate", alarmed)
     shares, _ = script.simulate("middle", True, 0.0, 20)
     assert {share[0]: share[-1] for share in shares}["alarm"] == "fails"
+
+
+@pytest.mark.parametrize(("low", "verdict"), [(0.0, "holds more"), (0.001, "fails")])
+def test_intervals_that_always_hold_are_too_wide_but_near_zero(
+    monkeypatch: pytest.MonkeyPatch, low: float, verdict: str
+) -> None:
+    """At a rate of 0.1: nominal on one side alone where intervals begin at 0."""
+    whole = script.estimate_rate
+
+    def wide(*counts: Counts) -> Rate:
+        found = whole(*counts)
+        return replace(found, estimate=replace(found.estimate, low=low, high=0.9))
+
+    monkeypatch.setattr(script, "estimate_rate", wide)
+    shares, _ = script.simulate("strong", True, 0.1, 80)
+    assert {share[0]: share[-1] for share in shares}["rate"] == verdict
+
+
+def test_pairs_that_are_drawn_have_the_true_pass_rates() -> None:
+    wrong: dict[bool, list[bool]] = {False: [], True: []}
+    for study in range(4):
+        verdicts, of_task = script.draw_pairs(np.random.default_rng([7, study]), "strong", 0.3)
+        assert (of_task.persons, of_task.answers) == (script.PERSONS, 2 * script.PERSONS)
+        assert len(of_task.pattern_of) == of_task.answers
+        posterior = {key: float(of_task.rate.posterior[0, at]) for key, at in of_task.pattern_of.items()}
+        of_talk: dict[str, float] = {}
+        for key, probability in posterior.items():
+            of_talk[key.stimulus] = max(of_talk.get(key.stimulus, 0.0), probability)
+        for row in verdicts.itertuples():
+            if not 0.05 < of_talk[str(row.trial)] < 0.95:
+                wrong[of_talk[str(row.trial)] > 0.5].append(row.verdict != row.truth)
+    assert np.mean(wrong[False]) == pytest.approx(script.PASSES, abs=0.04)
+    assert np.mean(wrong[True]) == pytest.approx(0.5, abs=0.04)

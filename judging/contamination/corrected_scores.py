@@ -58,7 +58,8 @@ class Contamination:
     judged_answers: int = 0
     """How many verdicts are on answers of people."""
     judged_without_traces: int = 0
-    """How many of these are on answers without traces, which count as foreign with the probability of the rate."""
+    """How many of these are on answers without traces. Corrected figures do without them: who refuses traces may paste
+    more often than others, and nobody knows."""
     p_human: Estimate = NO_FIGURE
     """p(H|H) as it is."""
     p_human_corrected: Estimate = NO_FIGURE
@@ -221,6 +222,8 @@ def _of_judge(
         }
         if why or not (is_known[0] and is_known[number]):
             row["why"] = why or "no verdicts on people's answers, or none on the agent's"
+        elif common.get("judged_without_traces") == common["judged_answers"]:
+            row["why"] = "no answer that was judged has traces"
         else:
             both = np.array([cells[0], cells[number]])
             row |= _figures(judged, both, asked, of_task, patterns, bounds)
@@ -249,7 +252,8 @@ def _figures(
         else:
             assert of_task is not None
             foreign = np.where(cells[0], probabilities(of_task.rate, patterns), 0.0)
-            both += by_traces(right, cells, drawn_from, foreign, by_judge=is_by_judge)
+            with_traces = np.array([cells[0] & (patterns != NOWHERE), cells[1]])
+            both += by_traces(right, with_traces, drawn_from, foreign, by_judge=is_by_judge)
     corrected, of_judges = both
     low, high, whole_low, whole_high = corrected.at_ends
     return {

@@ -113,7 +113,8 @@ def contamination_sections(tables: ScoreTables) -> list[ContaminationSection]:
         if first.answers:
             counts = (
                 f"{_with_traces(first)} Of {count(first.judged_answers, 'verdict')} on people's answers "
-                f"{first.judged_without_traces:,} are on answers without traces."
+                f"{first.judged_without_traces:,} are on answers without traces, and are not in the corrected figures. "
+                "A rate above 0 is no proof: marks that go together on own answers raise it, too."
             )
         sentences = [f"{sentence}." for sentence in contamination_sentences(rows, cues)]
         sections.append(ContaminationSection(TASK_NAMES[task], sentences, contamination_grid(rows), counts))

@@ -11,6 +11,8 @@ import pytest
 
 from agents.errors import InputError
 from judging import score
+from judging.contamination.asked import Traced
+from judging.contamination.corrected_scores import contamination
 from judging.scores.scores import Scores
 from serving.cli import main
 from serving.runs.run import Run
@@ -136,7 +138,7 @@ def test_nothing_is_excluded_and_all_other_figures_stay(plain: Scores, corrected
         assert (row.p_human, row.detectability) == (score_row.p_human, score_row.detectability)
 
 
-def test_a_laboratory_joins_and_answers_without_traces_count_at_the_rate(folder: Path, tmp_path: Path) -> None:
+def test_a_laboratory_joins_and_answers_without_traces_are_not_corrected(folder: Path, tmp_path: Path) -> None:
     chance = random.Random(5)
     run = Run(folder / "run")
     for name in ("lab", "some"):
@@ -152,7 +154,8 @@ def test_a_laboratory_joins_and_answers_without_traces_count_at_the_rate(folder:
             elif at % 3 == 0:
                 record["raw"] = None
         Run(copy).write_records("humans", records)
-    [row, *_] = score(folder / "V", contamination=tmp_path / "some", anchor=tmp_path / "lab").tables.contamination
+    scores = score(folder / "V", contamination=tmp_path / "some", anchor=tmp_path / "lab")
+    [row, *_] = scores.tables.contamination
     truth = len(PASTE) / PERSONS / 2
     assert row.rate.low < truth < row.rate.high
     assert row.answers == PERSONS * CUES - len(records[::3])
@@ -160,6 +163,15 @@ def test_a_laboratory_joins_and_answers_without_traces_count_at_the_rate(folder:
     of_people = [trial for trial in _key(folder) if trial["truth"] == "human"]
     assert row.judged_without_traces == sum((trial["agent"], trial["stimulus"]) in gone for trial in of_people)
     assert row.p_human_corrected.value > row.p_human.value
+
+    # If all answers without traces are taken for machines', nothing changes: nobody knows whether they were pasted.
+    assert scores.verdicts is not None
+    changed = scores.verdicts.copy()
+    is_gone = {key["trial"] for key in of_people if (key["agent"], key["stimulus"]) in gone}
+    changed.loc[changed["trial"].isin(is_gone), "verdict"] = "machine"
+    asked = Traced(tmp_path / "some", [tmp_path / "lab"])
+    [again, *_], _ = contamination(changed, scores.tables.scores, asked, [("", folder / "T.key.csv")], 0.05)
+    assert again.p_human_corrected.value == pytest.approx(row.p_human_corrected.value)
 
 
 def test_the_command_writes_the_table_and_the_page(

@@ -6,6 +6,7 @@ agent out, and "speaker" the person. "other" trains on one agent alone and judge
 
 from __future__ import annotations
 
+import hashlib
 import random
 from abc import abstractmethod
 from collections import Counter, defaultdict
@@ -105,20 +106,35 @@ class TrainedJudge(Agent[T]):
         self._replies: dict[str, Reply] = {}
         self._lacks: dict[str, AnswerError] = {}
         for task, trials in self.read_trials().items():
+            known: dict[bytes, list[dict[str, Any] | None]] = {}
             for of_version, judged in in_versions(trials, key):
-                self._judge(task, of_version, judged, key, device)
+                self._judge(task, of_version, judged, key, device, known)
             for trial in trials:
                 self._judge_as_first(trial["id"], key[trial["id"]])
 
     def _judge(
-        self, task: Asked, trials: Sequence[dict[str, Any]], judged: Collection[str], key: Keys, device: str
+        self,
+        task: Asked,
+        trials: Sequence[dict[str, Any]],
+        judged: Collection[str],
+        key: Keys,
+        device: str,
+        known: dict[bytes, list[dict[str, Any] | None]],
     ) -> None:
-        """Learn from trials, and keep the verdicts on those whose ids are ``judged``."""
+        """Learn from trials, and keep the verdicts on those whose ids are ``judged``.
+
+        ``known`` has what was found before, trial by trial, by a digest of the features. Many versions change no
+        answer, and to learn the same again would take as long as the first time."""
         keys = [key[trial["id"]] for trial in trials]
         inputs = self.extract(task, trials, device)
-        for name, raw in self.judge_trials(trials, keys, inputs).items():
-            if name in judged:
-                self._replies[name] = Reply(VerdictAnswer(verdict="machine" if raw["margin"] > 0 else "human"), raw)
+        digest = _digest(inputs, keys)
+        if digest not in known:
+            found = self.judge_trials(trials, keys, inputs)
+            known[digest] = [found.get(trial["id"]) for trial in trials]
+        for trial, raw in zip(trials, known[digest], strict=True):
+            if raw is not None and trial["id"] in judged:
+                verdict = VerdictAnswer(verdict="machine" if raw["margin"] > 0 else "human")
+                self._replies[trial["id"]] = Reply(verdict, raw)
         with_features = {place for of_embedding in inputs.values() for place in of_embedding.trial.tolist()}
         for place, trial in enumerate(trials):
             if trial["id"] not in judged:
@@ -296,6 +312,16 @@ def in_versions(trials: Sequence[dict[str, Any]], key: Keys) -> list[tuple[list[
         replaced = [of_version.get(trial["id"], trial) for trial in firsts]
         found.append((replaced, {trial["id"] for trial in of_version.values()}))
     return found
+
+
+def _digest(inputs: Mapping[str, Features], keys: Sequence[KeyRow]) -> bytes:
+    """Of all that verdicts on a version depend on: the features, and which answers are equal."""
+    digest = hashlib.sha256(orjson.dumps([key["said"] for key in keys]))
+    for name, features in inputs.items():
+        digest.update(orjson.dumps([name, features.rows.shape]))
+        digest.update(np.ascontiguousarray(features.rows).tobytes())
+        digest.update(features.trial.tobytes())
+    return digest.digest()
 
 
 def _splits(fold: Rows, agents: NDArray[np.str_], settings: TrainedSettings) -> Iterator[tuple[int, str, Marks, Marks]]:

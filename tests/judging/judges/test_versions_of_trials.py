@@ -10,7 +10,7 @@ import pytest
 
 from judging import judge
 from judging import trials as draw_trials
-from judging.judges.trained import in_versions
+from judging.judges.trained import TrainedJudge, in_versions
 from judging.scores.verdicts import open_verdicts, read_answers, read_verdicts
 from judging.statistics.verdict_table import as_drawn
 from judging.trial_sets.trial_set import read_trial_key
@@ -55,6 +55,21 @@ def test_versions_have_the_folds_of_the_answers_as_drawn(drawn: Path, tmp_path: 
             assert fold == found[""][first][1]
             if "case" not in version:  # there is no mark, and all are of one length: nothing has changed
                 assert margin == found[""][first][0]
+
+
+def test_versions_that_change_no_answer_are_not_learned_again(
+    drawn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learned = []
+    whole = TrainedJudge.judge_trials
+
+    def counted(self: Any, trials: Any, keys: Any, inputs: Any) -> Any:
+        learned.append(len(trials))
+        return whole(self, trials, keys, inputs)
+
+    monkeypatch.setattr(TrainedJudge, "judge_trials", counted)
+    judge(drawn, "cue-punctuation", tmp_path / "V", here=True)
+    assert len(learned) == 2  # eight versions, of which four are without capitals, and marks and lengths are all alike
 
 
 def test_a_tell_that_is_taken_away_is_no_longer_learned(drawn: Path, tmp_path: Path) -> None:

@@ -3,25 +3,29 @@
 Answers have three properties, in standard deviations of participants' answers. ``length`` and ``case`` go together
 (their correlation is WITHIN); ``hedging`` is a property that no judge heeds. Of the agents ``none`` is like
 participants, ``one`` is longer, ``two`` is longer and in other case, and differs in something that nothing takes away.
-Where a property is taken away, all answers have the same; where length is planted, an agent's answers have
-participants'.
+Where a property is taken away, judges who are drawn do not heed it; where length is planted, an agent's answers have
+lengths drawn as participants'. Classifiers learn from answers whose lengths the program itself has matched, as what
+they learn depends on how that is done; where case or hedging is taken away, all answers have the same.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+import random
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from judging.judges.features import Features
 from judging.judges.trained import TrainedJudge, TrainedSettings
 from judging.statistics.jackknife import Codes, Floats
 from judging.statistics.versions import DRAWN, taken
+from judging.tells.matching import LOWERED, matched, matched_to
 from judging.tells.registry import AND, PLANT
 
 TELLS = ("length", "case", "hedging")
@@ -41,6 +45,9 @@ OF_PEOPLE = 0.2  # of who answered, among participants
 OF_ANSWERS = 0.3  # of answers
 OF_FEATURES = 0.3  # the share of features' variance, for classifiers, that stimuli have
 ANSWERS_AT_MOST = 8  # to a stimulus
+FURTHER = 1000  # answers of each speaker, at equal steps of rank, of which a classifier's true shares are
+RANKS = (np.arange(FURTHER) + 0.5) / FURTHER
+FURTHER_LENGTHS = ndtri(RANKS)
 AGAIN = 0.7  # the share of the noise that is the same when a judge sees another version of an answer
 VERSIONS = (
     DRAWN,
@@ -55,6 +62,8 @@ PRESENT = np.array(
 )
 Truths = Mapping[tuple[str, str], float]
 """By agent and version the true detectability."""
+Shares = Callable[[Any, Floats, int], Floats]
+"""How often a model says "machine" of further answers with these lengths in the version of this number."""
 NAMES = np.array(["human", "machine"], dtype=object)
 
 
@@ -137,52 +146,124 @@ def classifier(design: Design, study: int) -> tuple[pd.DataFrame, Truths]:
     It gets the properties and two features that differ in nobody but by stimulus and answer. Its true detectability is
     that of its models, as they were trained, on further answers."""
     chance = np.random.default_rng([study, 3])
-    of_stimulus = np.array([0] * design.answers + [1, 2, 3])
-    stimulus, place = np.indices((design.stimuli, len(of_stimulus))).reshape(2, -1)
-    speaker = of_stimulus[place]
-    number = len(speaker)
-    person = (place + design.answers * stimulus) % design.people
-    properties = chance.multivariate_normal(np.zeros(3), CORRELATIONS, number)
-    planted = chance.normal(size=number)
-    noise = chance.normal(size=(number, 2))
-    others = (
-        math.sqrt(1 - OF_FEATURES) * noise + math.sqrt(OF_FEATURES) * chance.normal(size=(design.stimuli, 2))[stimulus]
-    )
-    others[:, 0] += 2 * OTHERWISE[speaker]
-    trials = [{"id": str(at), "asked": "word_association", "shown": str(of)} for at, of in enumerate(stimulus)]
+    answers = _Answers(design, chance, study)
+    noise = chance.normal(size=(len(answers.speaker), 2))
+    of_stimulus = chance.normal(size=(design.stimuli, 2))[answers.stimulus]
+    others = math.sqrt(1 - OF_FEATURES) * noise + math.sqrt(OF_FEATURES) * of_stimulus
+    others[:, 0] += 2 * OTHERWISE[answers.speaker]
     tables = []
-    true_shares = np.zeros((len(VERSIONS), len(SHIFTS)))
+    shares = {}
     for at, version in enumerate(VERSIONS):
-        own = properties + SHIFTS[speaker]
-        is_planted = _is_planted(np.full(number, at), speaker)
-        own[is_planted, 0] = planted[is_planted]
-        keys = [
-            {"truth": NAMES[int(of > 0)], "catch": False, "repeat_of": None, "agent": of, "version": version}
-            for of in speaker
-        ]
         judge = DrawnJudge(TrainedSettings(seed=study), "drawn")
-        judge.models = []
-        features = Features(np.hstack([own * PRESENT[at], others]), np.arange(number))
-        judged = judge.judge_trials(trials, keys, {"": features})
-        raw = [judged[str(trial)] for trial in range(number)]
-        fold = np.array([row["fold"] for row in raw])
-        true_shares[at] = [
-            np.mean([_share_of_model(judge.models[of_fold], of, at) for of_fold in fold[speaker == of]])
-            for of in range(len(SHIFTS))
+        features = np.hstack([answers.properties(at), others])
+        table, shares[version] = answers.judged(judge, at, features, _share_of_linear)
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True), _truths(lambda of, at: shares[VERSIONS[at]][of])
+
+
+def classifier_by_length(design: Design, study: int) -> tuple[pd.DataFrame, Truths]:
+    """The classifier of `turinglike judge --judges svm`, with a radial kernel, on length alone, as drawn, taken away,
+    and planted.
+
+    With a single feature such a classifier can learn any difference between two samples of lengths, so that it shows
+    most of what the matching leaves behind. "one" and "two" are the same to it."""
+    chance = np.random.default_rng([study, 4])
+    answers = _Answers(design, chance, study)
+    tables = []
+    shares = {}
+    for version in (DRAWN, TELLS[0], PLANT_LENGTH):
+        at = VERSIONS.index(version)
+        judge = DrawnRadialJudge(TrainedSettings(seed=study), "drawn")
+        table, shares[version] = answers.judged(judge, at, answers.properties(at)[:, :1], _share_by_length)
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True), _truths(lambda of, at: shares[VERSIONS[at]][of], tuple(shares))
+
+
+class _Answers:
+    """A study's answers for classifiers, with lengths as the program matches them, and further ones like them."""
+
+    def __init__(self, design: Design, chance: np.random.Generator, study: int) -> None:
+        of_stimulus = np.array([0] * design.answers + [1, 2, 3])
+        self.stimulus, self.place = np.indices((design.stimuli, len(of_stimulus))).reshape(2, -1)
+        self.speaker = of_stimulus[self.place]
+        self.person = (self.place + design.answers * self.stimulus) % design.people
+        number = len(self.speaker)
+        self.drawn: Floats = SHIFTS[self.speaker] + chance.multivariate_normal(np.zeros(3), CORRELATIONS, number)
+        lengths = self.drawn[:, 0].tolist()
+        speakers = self.speaker.tolist()
+        self.matched = np.array(matched(lengths, speakers, random.Random(f"without {study}")))
+        self.planted = np.array(matched_to(lengths, speakers, 0, random.Random(f"plant {study}")))
+
+    def properties(self, at: int) -> Floats:
+        """The properties [answers, tells] in the version of this number."""
+        found = self.drawn.copy()
+        found[:, 1:] *= PRESENT[at, 1:]
+        if VERSIONS[at] == PLANT_LENGTH:
+            found[:, 0] = self.planted
+        elif not PRESENT[at, 0]:
+            found[:, 0] = self.matched
+        return found
+
+    def further_lengths(self, at: int) -> Floats:
+        """The lengths [speakers, FURTHER] of further answers in the version of this number.
+
+        They are at equal steps of rank among all answers of a speaker, and become what the study's quantiles are at
+        this rank: in place of a drawn rank near that in the study."""
+        own: Floats = FURTHER_LENGTHS + SHIFTS[:, :1]
+        ordered = [np.sort(self.drawn[self.speaker == of, 0]) for of in range(len(SHIFTS))]
+        if VERSIONS[at] == PLANT_LENGTH:
+            return np.vstack([own[:1], np.tile(_quantiles(ordered[0], RANKS), (len(AGENTS), 1))])
+        if PRESENT[at, 0]:
+            return own
+        ranks = np.maximum(RANKS - LOWERED / math.sqrt(min(map(len, ordered))), 0)
+        smallest = np.min([_quantiles(of_speaker, ranks) for of_speaker in ordered], axis=0)
+        return np.asarray(np.minimum(own, smallest))
+
+    def judged(self, judge: DrawnJudge, at: int, features: Floats, share: Shares) -> tuple[pd.DataFrame, list[float]]:
+        """The verdicts on a version by its ``features`` [answers, features], and by speaker the true share of
+        "machine", which ``share`` tells of each model."""
+        number = len(self.speaker)
+        trials = [
+            {"id": str(trial), "asked": "word_association", "shown": str(of)} for trial, of in enumerate(self.stimulus)
         ]
+        keys = [
+            {"truth": NAMES[int(of > 0)], "catch": False, "repeat_of": None, "agent": of, "version": VERSIONS[at]}
+            for of in self.speaker
+        ]
+        judge.models = []
+        judged = judge.judge_trials(trials, keys, {"": Features(features, np.arange(number))})
+        raw = [judged[str(trial)] for trial in range(number)]
         margin = np.array([row["margin"] for row in raw])
-        table = _table(np.zeros(number, dtype=int), stimulus, speaker, np.full(number, at), margin > 0, person, place)
-        tables.append(table.assign(judge_kind="machine", margin=margin, spread=[row["spread"] for row in raw]))
-    return pd.concat(tables, ignore_index=True), _truths(lambda of, at: float(true_shares[at, of]))
+        version = np.full(number, at)
+        nobody = np.zeros(number, dtype=int)
+        table = _table(nobody, self.stimulus, self.speaker, version, margin > 0, self.person, self.place)
+        lengths = self.further_lengths(at)
+        of_models = np.array([share(model, lengths, at) for model in judge.models])
+        fold = np.array([row["fold"] for row in raw])
+        shares = [float(of_models[fold[self.speaker == of], of].mean()) for of in range(len(SHIFTS))]
+        return table.assign(judge_kind="machine", margin=margin, spread=[row["spread"] for row in raw]), shares
 
 
-def _share_of_model(model: LeastSquares, speaker: int, version: int) -> float:
-    """How often a model says "machine" of a speaker's answers in a version."""
-    shift, correlations = _distribution(speaker, version)
-    slopes = model.slopes[:3] * PRESENT[version]
-    mean = slopes @ shift + model.slopes[3] * 2 * OTHERWISE[speaker] + model.start
-    variance = slopes @ correlations @ slopes + (model.slopes[3:] ** 2).sum()
-    return float(ndtr(mean / math.sqrt(variance)))
+def _quantiles(ordered: Floats, ranks: Floats) -> Floats:
+    return np.asarray(ordered[(ranks * len(ordered)).astype(int)])
+
+
+def _share_of_linear(model: LeastSquares, lengths: Floats, at: int) -> Floats:
+    """How often a linear model says "machine" of each speaker's further answers [speakers] with these ``lengths``
+    [speakers, FURTHER] in a version: in closed form for all but the lengths."""
+    of_case = model.slopes[1] * PRESENT[at, 1]
+    of_hedging = model.slopes[2] * PRESENT[at, 2]
+    mean = of_case * SHIFTS[:, 1] + model.slopes[3] * 2 * OTHERWISE + model.start
+    mean = mean[:, None] + model.slopes[0] * lengths + of_case * WITHIN * FURTHER_LENGTHS
+    variance = of_case**2 * (1 - WITHIN**2) + of_hedging**2 + (model.slopes[3:] ** 2).sum()
+    return np.asarray(ndtr(mean / math.sqrt(variance)).mean(axis=1))
+
+
+def _share_by_length(model: Any, lengths: Floats, at: int) -> Floats:
+    """The same of a model that goes by ``lengths`` alone."""
+    values, places = np.unique(lengths, return_inverse=True)
+    says_machine = model.decision_function(values[:, None]) > 0
+    return np.asarray(says_machine[places.reshape(lengths.shape)].mean(axis=1))
 
 
 def _is_planted(version: Codes, speaker: Codes) -> NDArray[np.bool_]:
@@ -243,9 +324,10 @@ def _share(speaker: int, version: int, judge: tuple[float, Floats] | None) -> fl
     return float(ndtr(mean / math.sqrt(variance)))
 
 
-def _truths(share: Callable[[int, int], float]) -> dict[tuple[str, str], float]:
+def _truths(share: Callable[[int, int], float], versions: Sequence[str] = VERSIONS) -> dict[tuple[str, str], float]:
     truths = {}
-    for at, version in enumerate(VERSIONS):
+    for version in versions:
+        at = VERSIONS.index(version)
         of_people = share(0, at)
         for number, agent in enumerate(AGENTS, start=1):
             truths[agent, version] = 0.5 * (1 - of_people + share(number, at))
@@ -275,16 +357,25 @@ class LeastSquares:
 
 
 class DrawnJudge(TrainedJudge[TrainedSettings]):
-    """A trained judge that keeps its models, whose true rates are known in closed form."""
+    """A trained judge that keeps its models, whose true rates are known."""
 
     Settings = TrainedSettings
-    models: list[LeastSquares]
+    models: list[Any]
 
     def extract(self, task, trials, device):  # type: ignore[no-untyped-def]
         """Features are drawn, and not extracted."""
         raise NotImplementedError
 
-    def new_model(self) -> LeastSquares:
+    def new_model(self) -> Any:
         """A linear classifier, which is kept."""
         self.models.append(LeastSquares())
+        return self.models[-1]
+
+
+class DrawnRadialJudge(DrawnJudge):
+    """The same with the classifier that trained judges have unless they give another."""
+
+    def new_model(self) -> Any:
+        """A classifier with a radial kernel, which is kept."""
+        self.models.append(TrainedJudge.new_model(self))
         return self.models[-1]

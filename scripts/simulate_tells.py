@@ -2,7 +2,7 @@
 
 Studies are those of :mod:`drawn_versions`: agents that differ from participants in no tell, in one, and in two that go
 together, judged by people who see each stimulus in one version, by people and by a model that see all versions, and by
-a classifier that is trained on each version. The table that `score` makes of them is compared with the truth.
+classifiers that are trained on each version. The table that `score` makes of them is compared with the truth.
 
 A cell is a change of an agent by a kind of judges in a design: a tell alone, last, planted, all together, or what
 remains of detectability. Where nothing changes in truth, p is below 0.05 in 5 % of studies; else the 95 % interval
@@ -20,7 +20,16 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
-from drawn_versions import PLANT_LENGTH, WHAT, Design, Truths, classifier, people_see_all, people_see_one
+from drawn_versions import (
+    PLANT_LENGTH,
+    WHAT,
+    Design,
+    Truths,
+    classifier,
+    classifier_by_length,
+    people_see_all,
+    people_see_one,
+)
 from scipy.stats import binomtest
 
 from judging.statistics.tell_changes import ALONE, LAST, PLANTED, tell_changes
@@ -36,6 +45,7 @@ KINDS: dict[str, tuple[Draw, Sequence[Design]]] = {
     "people, all versions": (people_see_all, [Design(10, 30, 15, 12), Design(20, 60, 20, 20)]),
     "a language model": (people_see_all, [Design(1, 60, 60, 20), Design(1, 150, 150, 30)]),
     "a classifier": (classifier, [Design(1, 40, 40, 12, 3), Design(1, 100, 100, 20, 3)]),
+    "a classifier by length alone": (classifier_by_length, [Design(1, 60, 60, 20, 2)]),
 }
 Cell = tuple[str, str, str]  # agent, tell, which way
 SOUGHT: Sequence[Cell] = (
@@ -68,7 +78,7 @@ def study(draw: Draw, design: Design, number: int) -> tuple[dict[Cell, tuple[flo
         missed[cell] = (truth, not row.change.low <= truth <= row.change.high)
         found[cell] = row.holm < ALPHA
     for rest in left:
-        remains = truths[rest.agent, WHAT.all_gone]
+        remains = truths[rest.agent, rest.gone]
         together = truths[rest.agent, DRAWN] - remains
         missed[rest.agent, "all", "remains"] = (remains, not rest.remains.low <= remains <= rest.remains.high)
         missed[rest.agent, "all", "together"] = (together, not rest.above.low <= together <= rest.above.high)
@@ -158,6 +168,8 @@ class _Counts:
         """The shares of studies in which true changes were found after Holm, with the mean of the true change."""
         row: dict[str, object] = {"judges": self.name}
         for cell in SOUGHT:
+            if cell not in self.truths:
+                continue
             truth = np.mean(self.truths[cell])
             row[", ".join(cell)] = f"{self.found[cell] / self.studies:.0%} ({truth:.2f})"
         return row

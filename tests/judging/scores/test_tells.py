@@ -110,7 +110,7 @@ def test_what_else_a_version_changed_is_counted(scored: tuple[Scores, Path]) -> 
 
 
 def test_the_page_has_a_section_with_a_figure(tmp_path: Path) -> None:
-    tables = [people_see_all(Design(6, 30, 20, 6), 1)[0], classifier(Design(1, 100, 100, 12, 2), 3)[0]]
+    tables = [people_see_all(Design(6, 30, 20, 6), 1)[0], classifier(Design(1, 100, 100, 12, 2), 1)[0]]
     tables[1]["trial"] += 10**6
     tables[1]["version_of"] += 10**6
     drawn = whole(pd.concat(tables)).assign(fold=0)

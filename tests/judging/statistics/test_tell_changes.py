@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import simulate_tells
 from drawn_versions import AGENTS, TELLS, VERSIONS, WHAT, Design
+from scipy.stats import norm
 from statsmodels.stats.multitest import multipletests
 
 from judging.statistics.contrasts import holm
@@ -153,6 +154,41 @@ def test_the_true_values_of_the_simulation_are_those_of_many_studies(draw: simul
     error = np.std(away, axis=0, ddof=1) / np.sqrt(len(away))
     assert np.abs(np.mean(away, axis=0) / error).max() < 4.5
     assert len(away[0]) == len(AGENTS) * len(VERSIONS)
+
+
+def test_the_true_values_of_a_classifier_by_length_alone_are_those_of_many_studies() -> None:
+    """Where lengths are matched, it finds nothing in truth, and on average in studies."""
+    away = []
+    for number in range(25):
+        table, truths = drawn_versions.classifier_by_length(Design(1, 30, 30, 12, 2), number)
+        places = [(agent, version) for version in (DRAWN, "length") for agent in AGENTS]
+        assert [truths["none", version] for version in (DRAWN, "length")] == pytest.approx([0.5, 0.5], abs=1e-12)
+        assert [truths[agent, "length"] for agent in AGENTS] == pytest.approx([0.5, 0.5, 0.5], abs=0.05)
+        away.append([detectability(table, *place) - truths[place] for place in places])
+    error = np.std(away, axis=0, ddof=1) / np.sqrt(len(away))
+    assert np.abs(np.mean(away, axis=0) / error).max() < 4.5
+
+
+def test_the_shares_of_a_linear_model_are_those_of_drawn_answers() -> None:
+    """The closed form of further answers, against a million drawn ones, whose lengths keep their ranks."""
+    chance = np.random.default_rng(1)
+    answers = drawn_versions._Answers(OF_CLASSIFIER, chance, 1)
+    model = drawn_versions.LeastSquares()
+    model.slopes = np.array([0.5, -0.8, 0.3, 0.4, -0.2])
+    model.start = 0.1
+    for at, version in enumerate(VERSIONS):
+        lengths = answers.further_lengths(at)
+        shares = drawn_versions._share_of_linear(model, lengths, at)
+        drawn = chance.multivariate_normal(np.zeros(5), np.eye(5), 400_000)
+        drawn[:, 1] = 0.6 * drawn[:, 0] + 0.8 * drawn[:, 1]
+        ranks = np.minimum((norm.cdf(drawn[:, 0]) * lengths.shape[1]).astype(int), lengths.shape[1] - 1)
+        for speaker, shift in enumerate(drawn_versions.SHIFTS):
+            rows = drawn + np.array([*shift, 2 * drawn_versions.OTHERWISE[speaker], 0])
+            rows[:, 0] = lengths[speaker, ranks]
+            for place, tell in enumerate(TELLS[1:], start=1):
+                if tell in version and version != drawn_versions.PLANT_LENGTH:
+                    rows[:, place] = 0
+            assert shares[speaker] == pytest.approx((model.decision_function(rows) > 0).mean(), abs=0.005)
 
 
 def test_correlation_and_intervention_may_disagree() -> None:

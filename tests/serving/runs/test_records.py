@@ -137,6 +137,7 @@ def test_the_schemas_and_the_table_of_agents_in_docs_are_up_to_date_and_old_ones
 ) -> None:
     script = runpy.run_path(str(ROOT / "scripts" / "make_reference.py"))
     assert script["main"](["--check"]) == 0
+    (tmp_path / "tells.md").write_bytes((ROOT / "docs" / "tells.md").read_bytes())  # only a table of it is made
     script["main"].__globals__["DOCS"] = tmp_path
     assert script["main"](["--check"]) == 1
     assert "record.schema.json is out of date" in capsys.readouterr().err

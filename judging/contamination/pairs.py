@@ -25,7 +25,7 @@ import numpy as np
 from judging.contamination.asked import KnownRate, Traced
 from judging.contamination.line import fitted_line, joined, shifts, student, with_errors
 from judging.contamination.rate_of_task import NOWHERE, RateOfTask, probabilities, source_and_rate
-from judging.statistics.jackknife import CONFIDENCE, Codes
+from judging.statistics.jackknife import CONFIDENCE, Codes, Drawn
 from judging.statistics.measures import ALL
 from judging.statistics.pass_rate import (
     PEOPLE_COLUMN,
@@ -74,8 +74,8 @@ class ContaminatedPairs:
     verdicts: int
     """How many verdicts there are."""
     judged_without_traces: int = 0
-    """How many of them are on pairs in which a participant beside the machine's conversation has no traces; they count
-    as foreign with the probability of the rate."""
+    """How many of them are on pairs in which a participant beside the machine's conversation has no traces. The
+    corrected figure does without them: who refuses traces may paste more often than others, and nobody knows."""
     pass_rate: Estimate = NO_FIGURE
     """The share of wrong verdicts as it is, 0 to 1."""
     pass_rate_corrected: Estimate = NO_FIGURE
@@ -141,7 +141,7 @@ def contaminated_pairs(
                     row["why"] = "the rate does not fit these verdicts"
             elif not why:
                 assert of_conversations is not None
-                row |= _by_traces(part, plain.pass_rate, of_conversations)
+                row |= _by_traces(part, drawn, of_conversations)
             rows.append(ContaminatedPairs(**row))
     return rows
 
@@ -181,11 +181,20 @@ def pass_rate_by_known_rate(plain: Estimate, bounds: tuple[float, float]) -> dic
     }
 
 
-def _by_traces(part: pd.DataFrame, plain: Estimate, of_conversations: RateOfTask) -> dict[str, Any]:
-    """The corrected pass rate of ``part`` of the verdicts, with its names in the table."""
+def _by_traces(part: pd.DataFrame, drawn: Drawn, of_conversations: RateOfTask) -> dict[str, Any]:
+    """The corrected pass rate of ``part`` of the verdicts, with its names in the table. ``drawn`` says which dimensions
+    are several among all verdicts."""
     judged = part[part["verdict"].isin(VERDICTS)]
-    wrong = (judged["verdict"] != judged["truth"]).to_numpy(dtype=np.float64)
     patterns = _patterns_beside(judged, of_conversations)
+    has_traces = (patterns != NOWHERE).all(axis=0)
+    without_traces = int((~has_traces).sum())
+    if not has_traces.any():
+        why = "no conversation of people that was judged has traces of both participants"
+        return {"judged_without_traces": without_traces, "why": why}
+    judged = judged[has_traces]
+    patterns = patterns[:, has_traces]
+    plain = rate_of_pairs(judged, drawn).pass_rate
+    wrong = (judged["verdict"] != judged["truth"]).to_numpy(dtype=np.float64)
     foreign = 1 - np.prod([1 - probabilities(of_conversations.rate, of_one) for of_one in patterns], axis=0)
     is_foreign = foreign[0] > 0.5
     lines = [fitted_line(np.ones(len(wrong)), wrong, of_rate) for of_rate in foreign]
@@ -199,7 +208,7 @@ def _by_traces(part: pd.DataFrame, plain: Estimate, of_conversations: RateOfTask
     at_low, at_high = np.clip([of_end.own for of_end in lines[1:3]], 0, 1).tolist()
     return {
         "foreign_pairs": int(judged["trial"][is_foreign].nunique()),
-        "judged_without_traces": int((patterns == NOWHERE).any(axis=0).sum()),
+        "judged_without_traces": without_traces,
         "pass_rate_corrected": joined(value, interval, moves),
         "pass_rate_foreign": float(np.clip(line.foreign, 0, 1)),
         "pass_rate_at_low": at_low,

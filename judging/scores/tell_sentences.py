@@ -55,6 +55,8 @@ def _headline(rows: Sequence[TellChange], judge: str, agent: str) -> str:
     tried = list(dict.fromkeys(row.tell for row in rows if not row.is_alike))
     if not tried:
         return f"nothing was to be taken away from {agent} and people"
+    if len(tried) == 1:
+        return f"{tried[0]} is not shown to be a tell of {agent} for {judge}"
     return f"no tell of {agent} is shown for {judge} among {listed(tried)}"
 
 

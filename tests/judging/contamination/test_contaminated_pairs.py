@@ -77,9 +77,10 @@ def _topics(verdicts: pd.DataFrame) -> list[int]:
 def test_where_foreign_conversations_are_known_the_others_are_counted() -> None:
     verdicts = _verdicts()
     [row] = contaminated_pairs(verdicts, FIELD, _rate_of_task([1.0, 0.0, 0.0], 0.0))
-    is_foreign = np.array([_is_foreign(topic) for topic in _topics(verdicts)])
-    wrong = _wrong(verdicts)
-    assert row.pass_rate.value == pytest.approx(wrong.mean())
+    assert row.pass_rate.value == pytest.approx(_wrong(verdicts).mean())
+    known = verdicts[[topic != UNKNOWN for topic in _topics(verdicts)]]
+    is_foreign = np.array([_is_foreign(topic) for topic in _topics(known)])
+    wrong = _wrong(known)
     assert row.pass_rate_corrected.value == pytest.approx(wrong[~is_foreign].mean())
     assert row.pass_rate_foreign == pytest.approx(wrong[is_foreign].mean())
     assert row.pass_rate_corrected.low < wrong[~is_foreign].mean() < row.pass_rate_corrected.high
@@ -89,13 +90,13 @@ def test_where_foreign_conversations_are_known_the_others_are_counted() -> None:
 
 
 def test_a_conversation_is_foreign_if_either_participant_is() -> None:
-    """The line through 1 minus the product of both probabilities to be own; who has no traces has the rate."""
+    """The line through 1 minus the product of both probabilities to be own, without pairs of people without traces."""
     of_patterns = [0.9, 0.1, 0.05]
     verdicts = _verdicts()
     [row] = contaminated_pairs(verdicts, FIELD, _rate_of_task(of_patterns, 0.15))
-    first = [0.15 if topic == UNKNOWN else of_patterns[topic % 3] for topic in _topics(verdicts)]
-    either = [1 - (1 - one) * (1 - of_patterns[2]) for one in first]
-    slope, level = np.polyfit(either, _wrong(verdicts), 1)
+    known = verdicts[[topic != UNKNOWN for topic in _topics(verdicts)]]
+    either = [1 - (1 - of_patterns[topic % 3]) * (1 - of_patterns[2]) for topic in _topics(known)]
+    slope, level = np.polyfit(either, _wrong(known), 1)
     assert row.pass_rate_corrected.value == pytest.approx(level)
     assert row.pass_rate_at_low == row.pass_rate_at_high == pytest.approx(level)
     assert row.pass_rate_foreign == pytest.approx(np.clip(level + slope, 0, 1))
@@ -103,6 +104,7 @@ def test_a_conversation_is_foreign_if_either_participant_is() -> None:
 
 def test_without_foreign_conversations_all_is_as_it_was() -> None:
     verdicts = _verdicts(agents=("bot", "other"))
+    verdicts = verdicts[[topic != UNKNOWN for topic in _topics(verdicts)]]
     by_traces = contaminated_pairs(verdicts, FIELD, _rate_of_task([0.0, 0.0, 0.0], 0.0))
     by_rate = contaminated_pairs(verdicts, KnownRate(0.0, 0.0), None)
     assert [row.agent for row in by_traces] == [row.agent for row in by_rate] == ["all", "bot", "other"]
@@ -163,7 +165,8 @@ def test_pairs_of_other_conversations_are_not_known() -> None:
     for table in (others, verdicts.drop(columns="meta.people")):
         [row] = contaminated_pairs(table, FIELD, of_task)
         assert row.judged_without_traces == row.verdicts
-        assert row.pass_rate_corrected.value == row.pass_rate.value  # no line without different probabilities
+        assert np.isnan(row.pass_rate_corrected.value)
+        assert "has traces of both participants" in row.why
 
 
 def test_without_traces_of_conversations_there_is_no_figure() -> None:

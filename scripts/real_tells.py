@@ -1,15 +1,20 @@
 """Tells of real answers (docs/tells.md): words of people and machines, and scanpaths, judged in all versions.
 
-    python scripts/real_tells.py OUT [--words PEOPLE.json] [--scanpaths RUN ...]
+    python scripts/real_tells.py OUT [--words PEOPLE.json] [--scanpaths RUN ...] [--osie FOLDER] [--skip-1910]
 
 In the folder OUT there are then trials, verdicts and scores of:
 
-- ``words-1910``: the words of people that are in the repository, beside ``minilm`` and ``smollm2-135m``, which answer
-  the same cues here (the weights are fetched);
+- ``words-1910``, without ``--skip-1910``: the words of people that are in the repository, beside ``minilm`` and
+  ``smollm2-135m``, which answer the same cues here (the weights are fetched);
 - ``words-published``, with ``--words``: people's words in the form of examples/people_words.json, beside the machines
   of the 2022 paper's Table S4 (examples/words_published.json). The benchmark's words are not in this repository;
 - ``scanpaths``, with ``--scanpaths``: run folders with people's scanpaths and those of agents on the same pictures,
-  such as ``gbvs`` and ``center``.
+  such as ``gbvs`` and ``center``;
+- ``osie``, with ``--osie``: the scanpaths of OSIE (scripts/osie_scanpaths.py says what FOLDER has) on each tenth of its
+  pictures, beside those of ``gbvs``, ``center`` and ``random``. The agents draw how many fixations they make from
+  people's numbers on the other pictures;
+- ``osie-15``, with ``--osie``: the same with agents as they are, which make 15 fixations. Its people's answers and
+  pictures are those of ``osie``.
 
 Words are shown as they were written, since the rules of trials take capitals and plurals away already. Judges are a
 linear classifier and the judges by a single cue. What is there already stays: the same command goes on. The exit code
@@ -21,6 +26,9 @@ import shlex
 import sys
 from pathlib import Path
 
+from osie_scanpaths import tell, write_files
+
+from agents.errors import InputError
 from serving.cli import main as turinglike
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -29,7 +37,9 @@ OF_1910 = ROOT / "examples" / "people_words.json"
 PUBLISHED = ROOT / "examples" / "words_published.json"
 SMALL = "smollm2-135m"
 OF_WORDS = ("--task", "word", "--as-written", "--every", "--without", "inflection,punctuation,case,length")
-OF_PATHS = ("--task", "attention", "--common", "--per-agent", 60, "--without", "first_fixation,length,path_length")
+OF_PATHS = ("--task", "attention", "--common", "--without", "first_fixation,length,path_length")
+LOOKING = ("gbvs", "center", "random")
+EVERY = 10  # of OSIE's 700 pictures: a trial of each agent on each of 70
 JUDGES = "svm,cue-length,cue-punctuation,cue-frequency"
 JUDGES_OF_PATHS = "svm,cue-length,cue-path-length,cue-center"
 WHOLE = ("--set", "svm.path=padded15")  # scanpaths of fewer than ten fixations are judged, too
@@ -40,13 +50,19 @@ def main() -> int:
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--words", type=Path, metavar="PEOPLE.json")
     parser.add_argument("--scanpaths", type=Path, nargs="+", metavar="RUN")
+    parser.add_argument("--osie", type=Path, metavar="FOLDER")
+    parser.add_argument("--skip-1910", action="store_true", help="leave out the words of 1910")
     options = parser.parse_args()
-    code = words_1910(options.out / "words-1910")
+    code = 0
+    if not options.skip_1910:
+        code = words_1910(options.out / "words-1910")
     if not code and options.words is not None:
         code = published_words(options.out / "words-published", options.words)
     if not code and options.scanpaths is not None:
         out = options.out / "scanpaths"
-        code = judged(out, options.scanpaths, OF_PATHS, JUDGES_OF_PATHS, WHOLE)
+        code = judged(out, options.scanpaths, (*OF_PATHS, "--per-agent", 60), JUDGES_OF_PATHS, WHOLE)
+    if not code and options.osie is not None:
+        code = osie(options.out, options.osie)
     return code
 
 
@@ -71,6 +87,32 @@ def published_words(out: Path, people: Path) -> int:
         if code:
             return code
     return judged(out, [answers], (*OF_WORDS, "--common"), JUDGES)
+
+
+def osie(out: Path, source: Path) -> int:
+    """Scanpaths of OSIE beside agents that make as many fixations as people, and beside agents that make 15."""
+    paths = out / "osie" / "paths"
+    people = out / "osie" / "people"
+    if not (people / "import.json").is_file():
+        try:
+            counts = write_files(source, paths, EVERY)
+        except InputError as error:
+            tell(error)
+            return error.exit_code
+        print(f"OSIE: {', '.join(f'{number} {what}' for what, number in counts.items())}", flush=True)
+        table = paths / "scanpaths.csv"
+        code = run_all([("import", table, "--task", "attention", "--frame", "800x600", "--out", people)])
+        if code:
+            return code
+    lengths = [word for name in LOOKING for word in ("--set", f"{name}.lengths={paths / 'lengths.txt'}")]
+    for name, settings in (("osie", lengths), ("osie-15", [])):
+        run = out / name / "run"
+        asked = ("generate", paths / "pictures.jsonl", "--agents", ",".join(LOOKING), *settings)
+        code = run_all([(*asked, "--seed", 0, "--here", "--device", "cpu", "--out", run)])
+        code = code or judged(out / name, [people, run], OF_PATHS, JUDGES_OF_PATHS, WHOLE)
+        if code:
+            return code
+    return 0
 
 
 def judged(out: Path, runs: list[Path], drawn: tuple[object, ...], judges: str, settings: tuple[str, ...] = ()) -> int:

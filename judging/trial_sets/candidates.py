@@ -309,7 +309,10 @@ class AnswerReader:
                 is_empty = False
                 truth: Truth = "human" if is_person(agent) else "machine"
                 if self.show_delays and not are_delays_known(excerpt):
-                    self.without_delays[PEOPLE if truth == "human" else agent] += 1
+                    if is_catch:
+                        self.passed_over["catch trials with a delay that is not known"] += 1
+                    else:
+                        self.without_delays[PEOPLE if truth == "human" else agent] += 1
                     continue
                 excerpt_of: dict[str, Any] = {"delays": [line.delay for line in excerpt], "length": len(excerpt)}
                 excerpt_of |= {"columns": _with_whom(speakers, letter), "speaker": letter}

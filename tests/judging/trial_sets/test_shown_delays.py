@@ -121,6 +121,19 @@ def test_a_time_since_the_message_before_is_a_delay(tmp_path: Path) -> None:
         assert [message.get("delay_s") for message in trial["answer"]["messages"]] == [None, 2.3, 2.3]
 
 
+def test_catch_trials_without_delays_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records: dict[str, list[Any]] = {
+        "humans": [conversation("s0", ("human:1", "human:2"), TEXTS, [1.0] * 6)],
+        "alpha~alpha": [conversation("s0", ("alpha", "alpha"), TEXTS, [1.0] * 6)],
+        "catch~catch": [conversation("s0", ("catch", "catch"), TEXTS, [None] * 6) | {"kind": "control"}],
+    }
+    run = in_a_run(tmp_path, records, s0={})
+    assert compose(run, "--out", tmp_path / "T", "--lengths", "3", "--catch", 1, "--show-delays") == 0
+    said = capsys.readouterr().out
+    assert "left out (catch trials with a delay that is not known): 2" in said
+    assert "4 trials: 2 from people, 2 from 1 agent, 0 catch trials" in said
+
+
 @pytest.mark.parametrize("side", ["people", "alpha"])
 def test_a_side_without_delays_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], side: str) -> None:
     unknown = [2.0, None, 2.0, 2.0, 2.0, 2.0]

@@ -49,7 +49,10 @@ class Delay(Transformation):
         return enough or [donor for donor in donors if _shown(donor)] or donors
 
     def plant(self, seen: SeenAnswer, donor: SeenAnswer) -> Planted:
-        """Each message that shows a delay gets one of the donor's, which are taken in turn."""
+        """Each message that shows a delay gets one of the donor's, which are taken in turn.
+
+        All are of one donor: some people are slow and others quick, and a mixture of all would vary less from answer to
+        answer than people do."""
         given = _shown(donor)
         wanted = len(_shown(seen))
         if not given or not wanted:

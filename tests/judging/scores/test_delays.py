@@ -2,6 +2,8 @@
 
 import json
 import random
+import shutil
+from collections import Counter
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -9,8 +11,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from agents.stimuli import canonical, parse_row
 from judging import judge, score
 from judging import trials as draw_trials
+from judging.judges.asking import ask_judges
 from judging.scores.scores import Scores
 from serving.cli import main
 from tests.helpers.timed_talks import talks
@@ -50,7 +54,7 @@ def test_the_judge_of_delays_finds_the_tell_and_the_other_does_not(scores: Score
         assert other["change"] == 0
         assert pd.isna(other["holm"]) or other["holm"] == 1
     planted = tells.loc["cue-delay", "delay", "planted"]
-    assert abs(planted["after"] - 0.5) < 0.12  # 2.6 standard errors of 240 verdicts that go together by twos
+    assert abs(planted["after"] - 0.5) < 0.12  # copies of people's delays in training: below chance by .04 on average
     assert planted["holm"] < 0.001
     assert tells.loc["cue-delay", "case", "alone"]["change"] == 0
 
@@ -90,3 +94,31 @@ def test_cues_has_the_judge_of_delays_where_trials_show_them(
     assert "cue-delay: goes by delays, and no trial shows one: draw trials with --show-delays" in " ".join(
         capsys.readouterr().err.split()
     )
+
+
+def test_a_set_of_an_older_version_reads_and_is_judged_as_before(tmp_path: Path) -> None:
+    kept = Path(__file__).parents[2] / "kept" / "3eb4a4ca"
+    shutil.copytree(kept / "trials", tmp_path / "trials")
+    for name in ("trials.key.csv", "trials.trials.json"):
+        shutil.copy(kept / name, tmp_path / name)
+    asked = ask_judges(tmp_path / "trials", "cues")
+    assert "cue-length" in asked.names
+    assert "cue-delay" not in asked.names
+    judged = judge(tmp_path / "trials", "cues", tmp_path / "V", here=True)
+    number = len((tmp_path / "trials" / "trials.jsonl").read_text().splitlines())
+    assert Counter(record.agent for record in judged) == dict.fromkeys(asked.names, number)
+
+
+def test_a_message_without_delay_has_the_same_canonical_json_as_before() -> None:
+    """On which the checksums in keys stand."""
+    row = {
+        "answer": {"messages": [{"speaker": "A", "text": "Hi"}, {"speaker": "B", "text": "yes"}]},
+        "asked": "conversation",
+        "id": "t0001",
+        "question": "Is A a human or a machine?",
+        "shown": "s0001",
+        "speaker": "A",
+        "task": "judgement",
+    }
+    written = json.dumps(row, separators=(",", ":"), sort_keys=True).encode()
+    assert canonical(parse_row(written)) == written

@@ -220,6 +220,8 @@ class Said(StimulusPart):
     """Who said it, under a neutral name."""
     text: Annotated[str, StringConstraints(max_length=100_000)]
     """What was said."""
+    delay_s: Annotated[float, Field(ge=0)] | None = None
+    """Seconds that it took, from the message before it; None: they are not shown."""
 
 
 class ShownAnswer(StimulusPart):

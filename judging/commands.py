@@ -77,6 +77,12 @@ def register(commands: Commands) -> None:
         help="with --pairs: also show the pseudo-dialogue, which are turns that a machine invented for both speakers "
         "before the conversation began",
     )
+    add(
+        "--show-delays",
+        action="store_true",
+        help="show beside each message of a conversation how many seconds it took; leave out excerpts in which that is "
+        "not known",
+    )
     add("--common", action="store_true", help="use only stimuli that people and every agent answered")
     add(
         "--unique",

@@ -304,10 +304,12 @@ def tells_text(folder: Path, choices: CardChoices, agent: str) -> str:
 
 def tells_of(task: Asked) -> list[str]:
     """The properties that can be taken away from a card's answers to a task. Words and colours have none: the rules
-    that all answers pass have taken case, marks and inflection away, and left one word."""
+    that all answers pass have taken case, marks and inflection away, and left one word. A card's trials show no
+    delays."""
     if task in ("word_association", "color_estimation"):
         return []
-    return in_order(list(TRANSFORMATIONS), task)
+    shown = [name for name, transformation in TRANSFORMATIONS.items() if not transformation.needs_delays]
+    return in_order(shown, task)
 
 
 def _groups(choices: CardChoices, agent: str) -> list[tuple[str, list[Asked]]]:

@@ -23,6 +23,7 @@ from agents.catalogue.selection import checked_agents, read_names, resolve
 from agents.contract import Entry
 from agents.errors import LASTING, AgentStoppedError, InputError, Problem
 from judging.judges.built_in import JUDGE_PRESETS
+from judging.trial_sets.cues import has_delays
 from judging.trial_sets.drawn_from import changed_answers
 from judging.trial_sets.trial_set import TRIALS_FILE, check_trials, key_path, read_about, read_trial_key
 from serving.files.words import count
@@ -35,6 +36,7 @@ from serving.sets.stimulus_set import read_rows
 
 CUES = "cues"  # all judges by a single cue
 NOT_USABLE = "the judges cannot be used as asked"
+NO_DELAYS = "goes by delays, and no trial shows one: draw trials with --show-delays"
 WHOSE = {"human": "of people", "machine": "of machines"}
 JUDGES = {SERVER_MODEL: "OpenAIJudge", ANTHROPIC_MODEL: "AnthropicJudge"}
 
@@ -164,6 +166,8 @@ def ask_judges(
         fields = entry.load_class().Settings.model_fields
         if "judgement" not in entry.tasks:
             problems.append(_no_judge(name, entry))
+        elif _goes_by_delays(entry) and not _show_delays(source):
+            problems.append(Problem(str(source), None, name, NO_DELAYS))
         elif "key" in fields and rows is None:
             way_out = "put it back, or draw the trials anew with --force"
             told = f"is trained on the trials, and their key is not there; {way_out}"
@@ -289,6 +293,14 @@ def _tasks_of(trials: Path) -> set[str]:
     return {orjson.loads(line)["asked"] for line in trials.read_bytes().splitlines()}
 
 
+def _goes_by_delays(entry: Entry) -> bool:
+    return entry.settings.get("cue") == "delay"
+
+
+def _show_delays(trials: Path) -> bool:
+    return any(has_delays(orjson.loads(line)) for line in trials.read_bytes().splitlines())
+
+
 def _no_picture(name: str, asked: Set[str]) -> str:
     return (
         f"sees no pictures, and these trials are about pictures ({', '.join(sorted(asked))}). To let it judge the "
@@ -302,17 +314,20 @@ def _with_cues(names: str, trials: Path) -> str:
     tasks = _tasks_of(trials)
     given = names.split(",")
     place = given.index(CUES)
-    others = [name for name in _single_cues(tasks) if name not in given]
+    others = [name for name in _single_cues(tasks, shows_delays=_show_delays(trials)) if name not in given]
     return ",".join([*given[:place], *others, *given[place + 1 :]])
 
 
-def _single_cues(tasks: Set[str]) -> Iterator[str]:
+def _single_cues(tasks: Set[str], *, shows_delays: bool) -> Iterator[str]:
     """The judges of one of ``tasks`` that declare ``single_cue``: ours as ``built_in.toml`` has them, then those of
-    packages. Whoever cannot be made with its default settings is left out."""
+    packages. Whoever cannot be made with its default settings is left out, and who goes by delays where trials show
+    none."""
     entries = catalogue.entries()
     ours = [preset["name"] for preset in JUDGE_PRESETS.values()]
     for name in dict.fromkeys([*ours, *entries]):
         if name not in entries or "judgement" not in entries[name].tasks:
+            continue
+        if _goes_by_delays(entries[name]) and not shows_delays:
             continue
         try:
             declared = entries[name].make().declaration()

@@ -27,19 +27,21 @@ from judging.trial_sets.cues import Trial
 from serving.files.words import count
 from serving.runs import answer_numbers
 
-Cue = Literal["constant", "length", "punctuation", "frequency", "path-length", "center", "metadata"]
+Cue = Literal["constant", "length", "punctuation", "frequency", "path-length", "center", "delay", "metadata"]
 PATHS: tuple[Asked, ...] = ("attention_prediction",)
 TEXTS: tuple[Asked, ...] = tuple(task for task in TASKS if task not in PATHS)
 TASKS_OF_CUES: Mapping[str, tuple[Asked, ...]] = {
     **dict.fromkeys(("constant", "length"), TASKS),
     **dict.fromkeys(("punctuation", "frequency"), TEXTS),
     **dict.fromkeys(("path-length", "center"), PATHS),
+    "delay": ("conversation",),
     "metadata": TASKS,
 }
 NUMBERS: Mapping[str, Callable[[Trial], list[float]]] = {
     "constant": lambda trial: [0.0],
     "length": cues.length,
     "punctuation": cues.punctuation,
+    "delay": cues.delays,
     "path-length": lambda trial: list(answer_numbers.path_length(trial["answer"])),
     "center": lambda trial: list(answer_numbers.center(trial["answer"])),
 }

@@ -24,7 +24,7 @@ from agents.language.engines.openai import ChatSettings
 from agents.language.engines.text_request import ChatMessage, GeneratedText, Sampling, TextRequest
 from agents.language.hosts import LocalAgent, ServerAgent, TemplateSettings
 from agents.language.text_agent import EngineAgent
-from agents.stimuli import TASKS, JudgementStimulus, ShownAnswer, Stimulus, parse_row
+from agents.stimuli import TASKS, JudgementStimulus, Said, ShownAnswer, Stimulus, parse_row
 from agents.universal.universal import SENT
 from judging.judges import replies
 from judging.trial_sets.trial_set import WITHOUT_PICTURE
@@ -66,7 +66,10 @@ def our_prompt(trial: JudgementStimulus, *, without_picture: bool = False) -> st
     templates = PROMPTS["ours"]
     if trial.beside is not None:
         return templates["pair"].format(
-            first=answer_text(trial.answer), second=answer_text(trial.beside), question=trial.question
+            first=answer_text(trial.answer),
+            second=answer_text(trial.beside),
+            question=trial.question,
+            delays=_about_delays(trial),
         )
     pairs = ", ".join(f"{cue} - {guess}" for cue, guess in trial.examples)
     width, height = trial.answer.frame or (0, 0)
@@ -78,19 +81,34 @@ def our_prompt(trial: JudgementStimulus, *, without_picture: bool = False) -> st
         width=width,
         height=height,
         answer=answer_text(trial.answer),
+        delays=_about_delays(trial),
     )
     return text + templates["verdict"].format(question=trial.question)
 
 
 def answer_text(answer: ShownAnswer) -> str:
-    """An answer as a prompt has it: a text, labels with commas, fixations in pixels, or messages line by line."""
+    """An answer as a prompt has it: a text, labels with commas, fixations in pixels, or messages line by line, with
+    their delays where the trial shows them."""
     if answer.messages is not None:
-        return "\n".join(f"{message.speaker}: {message.text}" for message in answer.messages)
+        return "\n".join(f"{_speaker(message)}: {message.text}" for message in answer.messages)
     if answer.fixations is not None:
         return ", ".join(f"({x:g}, {y:g})" for x, y in answer.fixations)
     if answer.labels is not None:
         return ", ".join(answer.labels)
     return answer.color or answer.text or answer.word or ""
+
+
+def _speaker(message: Said) -> str:
+    if message.delay_s is None:
+        return message.speaker
+    return f"{message.speaker} (after {message.delay_s:.1f} s)"
+
+
+def _about_delays(trial: JudgementStimulus) -> str:
+    """What says in our prompt what the seconds are; "" where no message has any."""
+    answers = [trial.answer] if trial.beside is None else [trial.answer, trial.beside]
+    messages = [message for answer in answers for message in answer.messages or ()]
+    return PROMPTS["ours"]["delays"] if any(message.delay_s is not None for message in messages) else ""
 
 
 class JudgeSettings(BaseSettings):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
 from agents.stimuli import SHORT, TASKS, Asked
+from judging.tells.delay import Delay
 from judging.tells.hedging import Hedging
 from judging.tells.label_order import LabelOrder
 from judging.tells.length import Length
@@ -23,6 +24,7 @@ TRANSFORMATIONS: Mapping[str, Transformation] = {
         Case(),
         LabelOrder(),
         FirstFixation(),
+        Delay(),
         Length(),
         PathLength(),
     )
@@ -33,23 +35,19 @@ AND = "+"
 """Between the names of transformations in a version's name."""
 PLANT = "plant:"
 """Before the name of what was planted."""
-NOT_SEEN: Mapping[str, str] = {
-    "delay": "no judge of a trial set sees delays: trials show messages without their times, on pages of studies too. "
-    "Delays are seen in tests of a study, while the judge talks; there the study's settings delay the agent's messages"
-}
-"""What is no transformation of trials, though it can be a tell, with the reason."""
 
 
-def check_names(without: Sequence[str], plant: Sequence[str], tasks: Sequence[Asked]) -> None:
-    """Raises InputError with all that is wrong with the names, and UnavailableError where a package is missing."""
+def check_names(
+    without: Sequence[str], plant: Sequence[str], tasks: Sequence[Asked], *, shows_delays: bool = False
+) -> None:
+    """Raises InputError with all that is wrong with the names for trials of these tasks, which show delays or do not,
+    and UnavailableError where a package is missing."""
     problems = []
     for option, names in (("without", without), ("plant", plant)):
         problems += [f"{option}: {name} stands there twice" for name in dict.fromkeys(names) if names.count(name) > 1]
         for name in dict.fromkeys(names):
             transformation = TRANSFORMATIONS.get(name)
-            if name in NOT_SEEN:
-                problems.append(f"{option}: {name}: {NOT_SEEN[name]}")
-            elif transformation is None:
+            if transformation is None:
                 problems.append(f"{option}: there is no {name!r}, but {', '.join(TRANSFORMATIONS)}")
             elif option == "plant" and transformation.why_no_plant:
                 problems.append(f"plant: {name} cannot be planted: {transformation.why_no_plant}")
@@ -57,6 +55,8 @@ def check_names(without: Sequence[str], plant: Sequence[str], tasks: Sequence[As
                 problems.append(
                     f"{option}: {name} is of other tasks: {', '.join(SHORT_NAMES[one] for one in of_tasks)}"
                 )
+            elif transformation.needs_delays and not shows_delays:
+                problems.append(f"{option}: {name} needs trials that show delays: add --show-delays (show_delays=True)")
     if problems:
         raise InputError("; ".join(problems))
     for name in (*without, *plant):

@@ -65,6 +65,23 @@ class SeenAnswer:
         [field] = [name for name in ("text", "word", "color") if getattr(answer, name) is not None]
         return self._with(**{field: text})
 
+    def delays(self) -> list[float | None]:
+        """How many seconds each of the judged speaker's messages took, None where no delay is shown; [] for other
+        tasks."""
+        return [message.delay_s for message in self.answer.messages or () if message.speaker == self.speaker]
+
+    def with_delays(self, delays: Sequence[float | None]) -> SeenAnswer:
+        """The same conversation with other delays of the judged speaker's messages, as many as :meth:`delays` gives;
+        ValueError for another number."""
+        if len(delays) != len(self.delays()):
+            raise ValueError(f"{len(delays)} delays for {len(self.delays())}")
+        left = iter(delays)
+        messages = [
+            message.model_copy(update={"delay_s": next(left)}) if message.speaker == self.speaker else message
+            for message in self.answer.messages or ()
+        ]
+        return self._with(messages=messages)
+
     def labels(self) -> list[str]:
         """The labels of an object detection; [] for other tasks."""
         return list(self.answer.labels or ())

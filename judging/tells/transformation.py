@@ -63,6 +63,9 @@ class Transformation(ABC):
     is_matched: ClassVar[bool] = False
     """Whether answers are brought to a common distribution, and not to one value."""
 
+    needs_delays: ClassVar[bool] = False
+    """Whether answers have the property only where trials show delays (``--show-delays``)."""
+
     @abstractmethod
     def measure(self, seen: SeenAnswer) -> float:
         """The property as a number, in the unit that ``measures`` names."""
@@ -83,6 +86,10 @@ class Transformation(ABC):
     def plant(self, seen: SeenAnswer, donor: SeenAnswer) -> Planted:
         """A machine's answer with the property of a participant's answer, the ``donor``."""
         raise NotImplementedError(f"{self.name} cannot be planted")
+
+    def donors_for(self, seen: SeenAnswer, donors: Sequence[SeenAnswer]) -> Sequence[SeenAnswer]:
+        """Those of participants' answers of which one is drawn to plant its property in a machine's answer."""
+        return donors
 
     def take_away_all(
         self, answers: Sequence[SeenAnswer], groups: Sequence[str], chance: random.Random
@@ -108,7 +115,7 @@ class Transformation(ABC):
             if group == PARTICIPANTS:
                 planted.append(Planted(seen, True))
                 continue
-            changed = self.plant(seen, chance.choice(donors))
+            changed = self.plant(seen, chance.choice(self.donors_for(seen, donors)))
             if changed.seen.is_empty():
                 changed = Planted(seen, False)
             self.check(seen, changed.seen)

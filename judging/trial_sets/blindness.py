@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from judging.trial_sets.cues import Trial, grouped_folds, length, metadata, punctuation
+from judging.trial_sets.cues import Trial, delays, grouped_folds, has_delays, length, metadata, punctuation
 from judging.trial_sets.tells import tells
 
 FOLDS = 10
@@ -26,8 +26,8 @@ def measure_blindness(
     folder: Path, rows: Sequence[tuple[Trial, Mapping[str, Any]]], seed: int, lists: Sequence[Sequence[str]] = ()
 ) -> list[dict[str, Any]]:
     """Detectability by task and version, None of too few trials, and ``tells``, in which the form of answers differs
-    (:mod:`judging.trial_sets.tells`); ``rows`` are trials with their rows of the key, ``lists`` the
-    judges' lists of trials' ids."""
+    (:mod:`judging.trial_sets.tells`). Where the trials show delays, these count in ``shown``, and ``delays`` is true.
+    ``rows`` are trials with their rows of the key, ``lists`` the judges' lists of trials' ids."""
     entries = []
     places = defaultdict[str, list[tuple[float, ...]]](list)
     for ids in lists:
@@ -50,11 +50,13 @@ def measure_blindness(
         if of_task and "beside" not in of_task[0][0]:
             entry["tells"] = tells([trial for trial, _ in of_task], is_machine)
         groups = [trial["shown"] for trial, _ in of_task]
+        if shows_delays := any(has_delays(trial) for trial, _ in of_task):
+            entry["delays"] = True
         if min(is_machine.sum(), (~is_machine).sum()) >= LEAST and len(set(groups)) >= FOLDS:
             hidden = [
                 [*metadata(folder, trial), *np.mean(places[trial["id"]] or [(0, 0, 0)], axis=0)] for trial, _ in of_task
             ]
-            visible = [_numbers(folder, trial) for trial, _ in of_task]
+            visible = [_numbers(folder, trial, with_delays=shows_delays) for trial, _ in of_task]
             for name, inputs in (("hidden", hidden), ("shown", visible)):
                 entry[name] = detected(np.array(inputs, dtype=np.float64), is_machine, groups, seed)
         entries.append(entry)
@@ -115,7 +117,7 @@ def _recognized(inputs: NDArray[np.float64], truths: NDArray[np.bool_], fold: ND
     return right
 
 
-def _numbers(folder: Path, trial: Trial) -> list[float]:
+def _numbers(folder: Path, trial: Trial, *, with_delays: bool) -> list[float]:
     from PIL import Image as PILImage
 
     size = 0
@@ -124,9 +126,13 @@ def _numbers(folder: Path, trial: Trial) -> list[float]:
         size = (folder / trial["clip"]).stat().st_size
         with PILImage.open(folder / trial["clip"]) as clip:
             frames = getattr(clip, "n_frames", 1)
-    numbers = [*length(trial), *punctuation(trial)]
+    numbers = _of_answer(trial, with_delays=with_delays)
     if "beside" in trial:
-        other = {"answer": trial["beside"]}
-        both = zip(numbers, [*length(other), *punctuation(other)], strict=True)
-        numbers = [first - second for first, second in both]
+        others = _of_answer({"answer": trial["beside"]}, with_delays=with_delays)
+        numbers = [first - second for first, second in zip(numbers, others, strict=True)]
     return [*numbers, size, frames]
+
+
+def _of_answer(trial: Trial, *, with_delays: bool) -> list[float]:
+    numbers = [*length(trial), *punctuation(trial)]
+    return [*numbers, *delays(trial)] if with_delays else numbers

@@ -20,7 +20,7 @@ from agents.attention.scanpath_files import OTHER_IMAGE
 from agents.errors import InputError
 from agents.images import Image
 from agents.stimuli import Asked, ShownAnswer
-from judging.trial_sets.message_lines import Letter, as_shown, messages_of
+from judging.trial_sets.message_lines import Letter, are_delays_known, as_shown, messages_of
 from judging.trial_sets.people_twice import PeopleTwice
 from judging.trial_sets.same_rules import ANSWERING_PEOPLE, SameRules
 from serving.runs.answer_numbers import texts
@@ -30,6 +30,7 @@ from serving.runs.stimulus_lookup import StimulusLookup, common_stimuli
 
 Truth = Literal["human", "machine"]
 PEOPLE_OF_PAIR = "people"  # the column that names the people's conversation of a pair
+PEOPLE = ""  # among the names of agents
 MORE_THAN_TWO = "conversations of more than two speakers"
 
 RunRecord = dict[str, Any]
@@ -120,9 +121,15 @@ class AnswerReader:
         people: Sequence[Path],
         rules: SameRules | None = None,
         agents: Collection[str] | None = None,
+        *,
+        show_delays: bool = False,
     ) -> None:
         """``agents`` are the machines that are asked for, None: all. Of others nothing is read but their names, in
-        ``not_asked``; machines that converse are in one record with others, and are all read."""
+        ``not_asked``; machines that converse are in one record with others, and are all read. With ``show_delays``
+        messages say how long they took, and ``without_delays`` counts the excerpts that cannot, by the agent that they
+        ask about (:data:`PEOPLE` for people)."""
+        self.show_delays = show_delays
+        self.without_delays = Counter[str]()
         self._asked = None if agents is None else {name.strip() for name in agents}
         self.not_asked = set[str]()
         self.rules = rules or SameRules()
@@ -297,12 +304,20 @@ class AnswerReader:
         for excerpt in [lines[:length] for length in lengths if length <= len(lines)]:
             for letter in dict.fromkeys(line.speaker for line in lines):
                 agent = next((line.agent for line in excerpt if line.speaker == letter and line.agent), None)
-                if agent is not None:
-                    is_empty = False
-                    truth: Truth = "human" if is_person(agent) else "machine"
-                    excerpt_of: dict[str, Any] = {"delays": [line.delay for line in excerpt], "length": len(excerpt)}
-                    excerpt_of |= {"columns": _with_whom(speakers, letter), "speaker": letter}
-                    yield Candidate(stimulus, agent, truth, is_catch, key, as_shown(excerpt), **excerpt_of)
+                if agent is None:
+                    continue
+                is_empty = False
+                truth: Truth = "human" if is_person(agent) else "machine"
+                if self.show_delays and not are_delays_known(excerpt):
+                    if is_catch:
+                        self.passed_over["catch trials with a delay that is not known"] += 1
+                    else:
+                        self.without_delays[PEOPLE if truth == "human" else agent] += 1
+                    continue
+                excerpt_of: dict[str, Any] = {"delays": [line.delay for line in excerpt], "length": len(excerpt)}
+                excerpt_of |= {"columns": _with_whom(speakers, letter), "speaker": letter}
+                visible = as_shown(excerpt, show_delays=self.show_delays)
+                yield Candidate(stimulus, agent, truth, is_catch, key, visible, **excerpt_of)
         if is_empty:
             self.passed_over["conversations shorter than the shortest excerpt"] += 1
 

@@ -132,7 +132,8 @@ def _blindness(entry: Mapping[str, Any]) -> str:
     warning = ""
     if entry["hidden"]["p"] < 0.05:
         warning = ". They may give machines away, or this is chance, as in one set in 20: draw with another seed"
+    delays = ", delays" if entry.get("delays") else ""
     return (
         f"by orders, names and files alone, a classifier has a detectability of {hidden}{warning}. "
-        f"By the answers' length, numbers and punctuation, it has {visible}"
+        f"By the answers' length, numbers{delays} and punctuation, it has {visible}"
     )

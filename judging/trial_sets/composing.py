@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from agents.contract import is_installed
 from agents.errors import InputError, UnavailableError
@@ -17,7 +17,8 @@ from agents.language.filters.texts import disclosures
 from agents.stimuli import SHORT, TASKS, Asked
 from judging.tells.registry import check_names
 from judging.trial_sets.answer_versions import VersionChoices, with_first_version
-from judging.trial_sets.candidates import PEOPLE_OF_PAIR, AnswerReader, Candidate
+from judging.trial_sets.candidates import PEOPLE, PEOPLE_OF_PAIR, AnswerReader, Candidate
+from judging.trial_sets.choices import PRESETS, Choices, Preset
 from judging.trial_sets.composed import TrialSet, sentences_on_pairs, sentences_on_set, sentences_on_task
 from judging.trial_sets.drawing import (
     Order,
@@ -39,73 +40,8 @@ from judging.trial_sets.studies_of_set import refuse_set_of_study
 from judging.trial_sets.trial_set import WITHOUT_PICTURE, JudgesList, write_trial_set
 from serving.files.words import count
 
-Preset = Literal["2022", "2025"]
 Folder = str | PathLike[str]
 LENGTHS = (3, 6, 9, 12, 15, 18, 21, 24)  # messages of excerpts
-PRESETS: Mapping[str, Mapping[Asked, int]] = {
-    # 2022 paper, Table 1 and sections S2 to S7; captions are not stated, and are those of 2025.
-    "2022": dict(zip(TASKS, (25, 25, 12, 40, 50, 20), strict=True)),
-    # 2025 paper, Methods, "shown per judge"; words are not stated, and are those of 2022.
-    "2025": dict(zip(TASKS, (25, 25, 12, 40, 50, 32), strict=True)),
-}
-OF_ALL = ("per_agent", "lists", "per_judge", "every", "repeats")  # choices that the set's file notes
-OF_PAIRS = ("pairs", "show_pseudo")
-OF_SPEAKERS = ("preset", "common", "unique", "catch", "as_written")
-OF_VERSIONS = ("without", "plant")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Choices:
-    """What :func:`trials` was asked for, in the form in which it is drawn by. Raises InputError for what no trial set
-    can be."""
-
-    runs: Sequence[Path]
-    people: Sequence[Path]
-    tasks: Sequence[str]
-    agents: Sequence[str] | None
-    per_agent: int | None
-    lists: int
-    per_judge: int | None
-    preset: Preset | None
-    lengths: Sequence[int]
-    pairs: bool
-    show_pseudo: bool
-    common: bool
-    unique: bool
-    as_written: bool
-    without: Sequence[str]
-    plant: Sequence[str]
-    every: bool
-    catch: float
-    repeats: float
-    seed: int
-
-    def __post_init__(self) -> None:
-        if (self.lists > 1 or self.repeats) and self.per_judge is None and self.preset is None:
-            raise InputError("lists, repeats: say with per_judge or preset how long each list is")
-        others = ("preset", "common", "unique", "as_written", *OF_VERSIONS) if self.pairs else ("show_pseudo",)
-        if wrong := [name for name in others if getattr(self, name)]:
-            side = "with" if self.pairs else "without"
-            raise InputError(f"{wrong[0]} does not go {side} pairs")
-        strange = [name for name in self.tasks if name not in TASKS]
-        if strange or not self.tasks:
-            raise InputError(f"a task is one of {', '.join(TASKS)}, not {', '.join(strange) or 'none'}")
-        if self.preset is not None and self.preset not in get_args(Preset):
-            raise InputError(f"a preset is one of {', '.join(get_args(Preset))}, not {self.preset!r}")
-        numbers = (self.per_agent, self.lists, self.per_judge, *self.lengths)
-        if any(number is not None and number < 1 for number in numbers):
-            raise InputError("per_agent, lists, per_judge and lengths are whole numbers from 1")
-        if not (0 <= self.catch <= 1 and 0 <= self.repeats <= 1):
-            raise InputError(f"catch and repeats are shares from 0 to 1, not {self.catch:g} and {self.repeats:g}")
-        check_names(self.without, self.plant, [task for task in TASKS if task in self.tasks])
-
-    def noted(self) -> dict[str, Any]:
-        """The choices as ``TRIALS.trials.json`` has them."""
-        names = OF_ALL + (OF_PAIRS if self.pairs else OF_SPEAKERS)
-        noted = {name: getattr(self, name) for name in names} | {"lengths": list(self.lengths)}
-        if self.without or self.plant:
-            noted |= {name: list(getattr(self, name)) for name in OF_VERSIONS}
-        return noted
 
 
 @dataclass(slots=True)
@@ -135,6 +71,7 @@ def trials(
     lengths: Sequence[int] | None = None,
     pairs: bool = False,
     show_pseudo: bool = False,
+    show_delays: bool = False,
     common: bool = False,
     unique: bool = False,
     as_written: bool = False,
@@ -162,7 +99,8 @@ def trials(
     Which answers: ``common`` takes stimuli that people and every agent answered, ``unique`` one of equal answers to a
     stimulus; ``as_written`` leaves out the papers' rules for words and colours. ``lengths`` are numbers of messages of
     excerpts. With ``pairs`` a conversation with a machine stands beside one of people, and ``lengths`` are in turns;
-    ``show_pseudo`` then shows what a machine wrote beforehand.
+    ``show_pseudo`` then shows what a machine wrote beforehand. With ``show_delays`` each message but the first says how
+    long it took, in seconds with one decimal; excerpts in which that is not known of all are left out, and counted.
 
     Versions: of each drawn answer ``without`` makes further trials that lack a property, such as "length" or
     ("length", "case"): each alone, all together, and all but each. ``plant`` makes trials in which machines' answers
@@ -180,7 +118,7 @@ def trials(
         refuse_set_of_study(Path(out))
     short = [task] if isinstance(task, str) else task
     # Who knows the seed, and which runs there were, can draw the same order again and read whose the answers are.
-    choices = _Choices(
+    choices = Choices(
         runs=_folders(runs),
         people=_folders(people),
         tasks=[SHORT.get(name, name) for name in short],
@@ -192,6 +130,7 @@ def trials(
         lengths=sorted({*(lengths or (PAIR_LENGTHS if pairs else LENGTHS))}),
         pairs=pairs,
         show_pseudo=show_pseudo,
+        show_delays=show_delays,
         common=common,
         unique=unique,
         as_written=as_written,
@@ -238,19 +177,24 @@ def _names(names: str | Sequence[str]) -> Sequence[str]:
     return [name.strip() for name in parts if name.strip()]
 
 
-def _draw_speakers(choices: _Choices) -> _Drawn:
+def _draw_speakers(choices: Choices) -> _Drawn:
     rules = SameRules(as_written=choices.as_written)
-    reader = AnswerReader(choices.runs, choices.people, rules, choices.agents)
+    reader = AnswerReader(choices.runs, choices.people, rules, choices.agents, show_delays=choices.show_delays)
     answers = reader.candidates(choices.tasks, choices.lengths)
+    if choices.show_delays:
+        _refuse_without_delays(answers, reader.without_delays, choices.agents)
     if choices.agents is not None:
         machines = {answer.agent for answer in answers if answer.truth == "machine" and not answer.is_swapped}
         wanted = _named(choices.agents, machines | reader.not_asked)
         answers = [answer for answer in answers if answer.truth == "human" or answer.is_catch or answer.agent in wanted]
     drawn = _Drawn(passed_over=reader.passed_over, common=reader.common(), rules=reader.rules)
+    for whose, number in reader.without_delays.items():
+        drawn.passed_over[f"excerpts that ask about {_whose(whose)}, with a delay that is not known"] += number
     drawn.versions = VersionChoices(choices.without, choices.plant, choices.seed)
     if drawn.versions:
         there = {answer.stimulus.task for answer in answers}
-        check_names(choices.without, choices.plant, [task for task in TASKS if task in there])
+        of_tasks = [task for task in TASKS if task in there]
+        check_names(choices.without, choices.plant, of_tasks, shows_delays=choices.show_delays)
         answers = drawn.versions.usable(answers)
     for task in TASKS:
         if of_task := [answer for answer in answers if answer.stimulus.task == task]:
@@ -270,7 +214,7 @@ def _draw_speakers(choices: _Choices) -> _Drawn:
     return drawn
 
 
-def _draw_pairs(choices: _Choices) -> _Drawn:
+def _draw_pairs(choices: Choices) -> _Drawn:
     if "conversation" not in choices.tasks:
         raise InputError("pairs are of conversations")
     reader = AnswerReader(choices.runs, choices.people)
@@ -286,6 +230,7 @@ def _draw_pairs(choices: _Choices) -> _Drawn:
         per_agent=choices.per_agent,
         every=choices.every,
         show_pseudo=choices.show_pseudo,
+        show_delays=choices.show_delays,
     )
     drawn.passed_over += pairs.passed_over
     drawn.unbalanced = pairs.unbalanced
@@ -311,6 +256,32 @@ def _draw_pairs(choices: _Choices) -> _Drawn:
     return drawn
 
 
+def _refuse_without_delays(
+    answers: Sequence[Candidate], without: Mapping[str, int], asked: Sequence[str] | None
+) -> None:
+    """Raises InputError where there are no conversations, and where all of people's, or all of an agent's that is
+    ``asked`` for, have a message without a known delay. ``without`` counts their excerpts, by whose they are."""
+    there = {PEOPLE if answer.truth == "human" else answer.agent for answer in answers if answer.speaker is not None}
+    if not there and not without:
+        raise InputError("show_delays: the runs hold no conversations of the lengths that are asked for")
+    wanted = None if asked is None else {PEOPLE, *(name.strip() for name in asked)}
+    lost = [name for name in without if name not in there and (wanted is None or name in wanted)]
+    if not lost:
+        return
+    whose = "; ".join(f"{count(without[name], 'excerpt')} of {_whose(name)}" for name in sorted(lost))
+    way_out = "draw without show_delays (--show-delays)"
+    if PEOPLE not in lost:
+        way_out += ", or leave these agents out with agents (--agents)"
+    raise InputError(
+        f"show_delays: each excerpt has a message without a known delay: {whose}. Imported "
+        f"conversations have no delays; {way_out}"
+    )
+
+
+def _whose(name: str) -> str:
+    return "people" if name == PEOPLE else name
+
+
 def _refuse_pictures_of_a_part(task: Asked, answers: Sequence[Candidate]) -> None:
     without = [answer for answer in answers if answer.stimulus.image() is None]
     if task not in WITHOUT_PICTURE and 0 < len(without) < len(answers):
@@ -333,7 +304,7 @@ def _named(names: Sequence[str], there: Collection[str]) -> set[str]:
     return wanted
 
 
-def _pool(answers: Sequence[Candidate], choices: _Choices, chance: random.Random) -> tuple[Pool, dict[str, Any]]:
+def _pool(answers: Sequence[Candidate], choices: Choices, chance: random.Random) -> tuple[Pool, dict[str, Any]]:
     numbers: dict[str, Any] = {"candidates": len(answers)}
     if choices.common:
         numbers["common_without"] = common_without(answers)
@@ -370,7 +341,7 @@ def _discloses_itself(trial: Candidate) -> bool:
     return any(map(disclosures, texts))
 
 
-def _lists(task: Asked, pool: Pool, choices: _Choices, chance: random.Random) -> list[JudgesList]:
+def _lists(task: Asked, pool: Pool, choices: Choices, chance: random.Random) -> list[JudgesList]:
     number = choices.per_judge
     if number is None and choices.preset is not None:
         number = PRESETS[choices.preset][task]
@@ -387,7 +358,7 @@ def _lists(task: Asked, pool: Pool, choices: _Choices, chance: random.Random) ->
 
 
 def _lists_of_versions(
-    task: Asked, pool: Pool, choices: _Choices, versions: VersionChoices, chance: random.Random
+    task: Asked, pool: Pool, choices: Choices, versions: VersionChoices, chance: random.Random
 ) -> list[JudgesList]:
     """The lists that judges would get without versions, with each answer in one version; and a list of all."""
     pool.catch = with_first_version(pool.catch)

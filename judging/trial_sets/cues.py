@@ -58,6 +58,28 @@ def punctuation(trial: Trial) -> list[float]:
     return [sum(map(str.isupper, text)), marks, sum(map(str.isdigit, text)), foreign]
 
 
+def delays(trial: Trial) -> list[float]:
+    """Mean, least and largest seconds that the judged speaker's messages took, of a pair both speakers'; zeros where no
+    delay is shown."""
+    seconds = shown_delays(trial) or [0.0]
+    return [sum(seconds) / len(seconds), min(seconds), max(seconds)]
+
+
+def shown_delays(trial: Trial) -> list[float]:
+    """The delays in seconds that are shown beside the judged messages; of a pair, beside all of its first
+    conversation."""
+    speaker = trial.get("speaker")
+    messages = trial["answer"].get("messages") or ()
+    judged = [message for message in messages if speaker is None or message["speaker"] == speaker]
+    return [message["delay_s"] for message in judged if message.get("delay_s") is not None]
+
+
+def has_delays(trial: Trial) -> bool:
+    """Whether a delay is shown beside any message, whoever wrote it."""
+    answers = [trial["answer"], trial.get("beside") or {}]
+    return any(message.get("delay_s") is not None for answer in answers for message in answer.get("messages") or ())
+
+
 def frequencies(trials: Sequence[Trial]) -> list[list[float]]:
     """The mean and least Zipf frequency of the words, and how many other trials have the same answer."""
     from wordfreq import zipf_frequency

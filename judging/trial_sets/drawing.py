@@ -7,9 +7,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from judging.trial_sets.candidates import Candidate
+from judging.trial_sets.candidates import PEOPLE, Candidate
 
-PEOPLE = ""  # among the names of agents
 FIRST = 3  # trials of a judge among which there is no catch trial
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")

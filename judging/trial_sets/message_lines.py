@@ -11,6 +11,7 @@ from agents.stimuli import ShownAnswer
 from serving.conversations.scenario import speaker_name
 
 Letter = Literal["A", "B"]
+DECIMALS = 1  # of delays in seconds, as judges see them: records of people have more, and those of machines others
 
 
 class MessageLine(NamedTuple):
@@ -61,11 +62,26 @@ def turns(lines: Sequence[MessageLine]) -> list[Sequence[MessageLine]]:
     return [list(turn) for _, turn in groupby(lines, key=lambda line: line.speaker)]
 
 
-def as_shown(lines: Sequence[MessageLine]) -> ShownAnswer:
-    """Messages as judges see them: speakers A and B, each message in one line."""
-    return ShownAnswer.model_validate(
-        {"messages": [{"speaker": line.speaker, "text": " ".join(line.text.split())} for line in lines]}
-    )
+def as_shown(lines: Sequence[MessageLine], *, show_delays: bool = False) -> ShownAnswer:
+    """Messages as judges see them: speakers A and B, each message in one line.
+
+    With ``show_delays`` each message but the first says how long it took, in seconds with one decimal. The first one
+    follows no other, so that its delay would be counted from something else, in each program from another moment."""
+    messages = []
+    for place, line in enumerate(lines):
+        message: dict[str, Any] = {"speaker": line.speaker, "text": " ".join(line.text.split())}
+        if show_delays and place > 0 and line.delay is not None:
+            message["delay_s"] = round(line.delay, DECIMALS)
+        messages.append(message)
+    return ShownAnswer.model_validate({"messages": messages})
+
+
+def are_delays_known(lines: Sequence[MessageLine]) -> bool:
+    """Whether each message but the first has a delay of 0 seconds or more.
+
+    An excerpt with a gap is not shown beside others without: where a person's messages lack delays and a machine's do
+    not, the gap itself says who is who. A clock that went backwards leaves a delay below 0, which is not known."""
+    return all(line.delay is not None and line.delay >= 0 for line in lines[1:])
 
 
 def _history(row: Mapping[str, Any]) -> list[tuple[str, str]]:

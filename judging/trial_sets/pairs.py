@@ -18,7 +18,15 @@ from judging.trial_sets.candidates import (
     naming,
 )
 from judging.trial_sets.drawing import Order, arrange, half, least_used, shares
-from judging.trial_sets.message_lines import Letter, MessageLine, as_shown, messages_of, pseudo_turns, turns
+from judging.trial_sets.message_lines import (
+    Letter,
+    MessageLine,
+    are_delays_known,
+    as_shown,
+    messages_of,
+    pseudo_turns,
+    turns,
+)
 
 PAIR_LENGTHS = (3, 10)
 
@@ -50,6 +58,10 @@ class PairCandidate:
         """Whether the machine, or anybody, speaks in the first ``number`` turns."""
         agents = [line.agent for turn in self.turns[:number] for line in turn if line.agent]
         return any(not self.has_machine or not is_person(agent) for agent in agents)
+
+    def has_delays(self, number: int) -> bool:
+        """Whether it is known of the first ``number`` turns how long their messages took."""
+        return are_delays_known([line for turn in self.turns[:number] for line in turn])
 
 
 @dataclass(slots=True)
@@ -118,8 +130,10 @@ def draw_pairs(
     per_agent: int | None = None,
     every: bool = False,
     show_pseudo: bool = False,
+    show_delays: bool = False,
 ) -> Pairs:
-    """The pairs of each length in turns, of every agent ``per_agent`` or equally many; ``every``: all there are."""
+    """The pairs of each length in turns, of every agent ``per_agent`` or equally many; ``every``: all there are. With
+    ``show_delays`` the messages of both conversations say how long they took."""
     drawn = Pairs()
     people: dict[tuple[str, str], list[PairCandidate]] = defaultdict(list)
     for dialogue in dialogues:
@@ -144,6 +158,7 @@ def draw_pairs(
                 visible = length + len(dialogue.pseudo) if show_pseudo else length
                 others = people[dialogue.topic, dialogue.mode]
                 partners = [other for other in others if len(other.turns) >= visible and other.is_heard(visible)]
+                timed = [other for other in partners if not show_delays or other.has_delays(visible)]
                 if len(dialogue.turns) < length:
                     drawn.passed_over[f"conversations of fewer than {length} turns with a machine"] += 1
                 elif not dialogue.is_heard(length) and visible == length:
@@ -154,9 +169,18 @@ def draw_pairs(
                     drawn.passed_over[
                         f"conversations with a machine whose topic people did not talk about for {visible} turns"
                     ] += 1
+                elif show_delays and not dialogue.has_delays(length):
+                    drawn.passed_over[
+                        f"conversations with a machine in whose first {length} turns a delay is not known"
+                    ] += 1
+                elif not timed:
+                    drawn.passed_over[
+                        "conversations with a machine beside which all of people on the topic have a delay that is not "
+                        f"known in the first {visible} turns"
+                    ] += 1
                 else:
-                    same = [other for other in partners if other is paired.get(id(dialogue))]
-                    partner = min(same or partners, key=lambda other: (used[id(other)], chance.random()))
+                    same = [other for other in timed if other is paired.get(id(dialogue))]
+                    partner = min(same or timed, key=lambda other: (used[id(other)], chance.random()))
                     paired[id(dialogue)] = partner
                     used[id(partner)] += 1
                     both[agent].append((dialogue, partner))
@@ -166,7 +190,9 @@ def draw_pairs(
             if not every and len(pairs) < wanted:
                 drawn.unbalanced.append(f"{agent} has {len(pairs):,} pairs of {length} turns, and not {wanted:,}")
             if drawn_pairs := pairs[:wanted]:
-                drawn.cells[agent, length] = _placed(drawn_pairs, length, chance, show_pseudo)
+                drawn.cells[agent, length] = _placed(
+                    drawn_pairs, length, chance, show_pseudo=show_pseudo, show_delays=show_delays
+                )
     drawn.cells = {cell: drawn.cells[cell] for cell in sorted(drawn.cells, key=lambda cell: (cell[1], cell[0]))}
     return drawn
 
@@ -183,7 +209,12 @@ def draw_pair_list(pairs: Pairs, number: int, used: Counter[int], chance: random
 
 
 def _placed(
-    both: Sequence[tuple[PairCandidate, PairCandidate]], length: int, chance: random.Random, show_pseudo: bool
+    both: Sequence[tuple[PairCandidate, PairCandidate]],
+    length: int,
+    chance: random.Random,
+    *,
+    show_pseudo: bool,
+    show_delays: bool,
 ) -> list[Candidate]:
     first = half(len(both), chance)
     places = [number < first for number in range(len(both))]
@@ -195,8 +226,8 @@ def _placed(
         machines_turns = list(machine.turns[:length])
         if show_pseudo:
             machines_turns = [*machine.pseudo, *machines_turns]
-        answer = _side(machine, machines_turns)
-        beside = _side(people, people.turns[:visible])
+        answer = _side(machine, machines_turns, show_delays=show_delays)
+        beside = _side(people, people.turns[:visible], show_delays=show_delays)
         if not is_first:
             answer, beside = beside, answer
         run, agent, sample = people.record
@@ -208,7 +239,7 @@ def _placed(
     return trials
 
 
-def _side(dialogue: PairCandidate, visible: Sequence[Sequence[MessageLine]]) -> Candidate:
+def _side(dialogue: PairCandidate, visible: Sequence[Sequence[MessageLine]], *, show_delays: bool) -> Candidate:
     lines = [line for turn in visible for line in turn]
     letters: dict[Letter, Letter] = {"A": "A", "B": "B"} if lines[0].speaker == "A" else {"A": "B", "B": "A"}
     return Candidate(
@@ -217,7 +248,7 @@ def _side(dialogue: PairCandidate, visible: Sequence[Sequence[MessageLine]]) -> 
         "machine" if dialogue.has_machine else "human",
         False,
         dialogue.record,
-        as_shown([line._replace(speaker=letters[line.speaker]) for line in lines]),
+        as_shown([line._replace(speaker=letters[line.speaker]) for line in lines], show_delays=show_delays),
         letters[dialogue.speaker] if dialogue.speaker is not None else None,
         delays=[line.delay for line in lines],
         columns={"topic": dialogue.topic, "mode": dialogue.mode},

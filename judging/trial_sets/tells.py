@@ -18,7 +18,7 @@ from agents.answers import COLORS
 from agents.contract import is_installed
 from agents.language.words.rules import SHORTEST, is_stop_word, letters
 from agents.language.words.vocabulary import lemma
-from judging.trial_sets.cues import Trial
+from judging.trial_sets.cues import Trial, shown_delays
 from serving.runs.answer_numbers import texts
 
 LEAST = 0.1  # difference of two shares that is named
@@ -131,8 +131,16 @@ def _forms(task: str) -> Iterator[tuple[str, Callable[[Trial], bool]]]:
         yield "fewer than three labels", lambda trial: len(trial["answer"]["labels"]) < 3
     if task == "conversation":
         yield "speaks first", lambda trial: bool(trial.get("speaker") == "A")
+        yield "delays in whole seconds", _is_in_whole_seconds
     if task == "attention_prediction":
         yield "a fixation beyond the picture", _leaves_the_picture
+
+
+def _is_in_whole_seconds(trial: Trial) -> bool:
+    """Whether all shown delays of the judged speaker are whole seconds: of a clock that has no parts of seconds, while
+    the other side's has."""
+    seconds = shown_delays(trial)
+    return bool(seconds) and all(number == round(number) for number in seconds)
 
 
 def _leaves_the_picture(trial: Trial) -> bool:

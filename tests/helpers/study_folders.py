@@ -50,6 +50,17 @@ def word_trials(number: int, agents: Sequence[str] = ("alpha", "beta"), catch: i
     return _numbered("word_association", rows, chance)
 
 
+def with_delays(rows: list[tuple[Row, Row]]) -> list[tuple[Row, Row]]:
+    """The same trials of conversations, whose messages but the first show delays: 1.5 seconds, 3, 4.5 and so on."""
+    for trial, _ in rows:
+        for answer in (trial["answer"], trial.get("beside") or {"messages": []}):
+            answer["messages"] = [
+                {**message, "delay_s": 1.5 * place} if place else message
+                for place, message in enumerate(answer["messages"])
+            ]
+    return rows
+
+
 def conversation_trials(number: int) -> list[tuple[Row, Row]]:
     """Both speakers of ``number`` excerpts of each of the four pairs."""
     chance = random.Random(1)

@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from agents.stimuli import Asked
 from judging.study.design.tables import Exclude, Trials
-from judging.trial_sets.composing import PRESETS, Preset
+from judging.trial_sets.choices import PRESETS, Preset
 
 OF_TESTS = ("online", "interrogation")
 """The presets of live tests."""

@@ -27,6 +27,8 @@ LATER_PHRASES = frozenset(
         "debriefing_copied",
         "debriefing_questions",
         "debriefing_twice",
+        "delay",
+        "delays",
         "delete_answers",
         "delete_finished_sure",
         "deletion_code",

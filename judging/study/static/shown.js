@@ -51,6 +51,19 @@
 
   const named = (name, value) => el("p.given", el("span.name", name), " ", el("strong", quote(value)));
 
+  const hasDelay = ({ delay_s: seconds }) => Number.isFinite(seconds);
+
+  /** The messages of an answer, with the seconds that they took where the trial shows them. */
+  function messagesOf(answer, phrases) {
+    const about = (message) =>
+      hasDelay(message) ? phrases.delay.replace("{seconds}", message.delay_s.toFixed(1)) : "";
+    return chat(answer.messages, [], about);
+  }
+
+  /** What the seconds beside messages are, if any of the answers has some. */
+  const aboutDelays = (answers, phrases) =>
+    answers.some(({ messages }) => messages.some(hasDelay)) ? [el("p.small", phrases.delays)] : [];
+
   /** The elements of a trial, in order, all of them decoded. */
   async function shown(trial, phrases) {
     if (trial.clip) return [await picture(trial.clip, phrases.clip_alt, "photograph clip")];
@@ -62,9 +75,10 @@
       for (const [cue, word] of trial.examples ?? []) parts.push(el("p.small", `${cue} – ${word}`));
       parts.push(named(phrases.cue, trial.cue), named(phrases.association, answer.word));
     } else if (trial.beside) {
-      const side = (name, { messages }) => el("section", el("h2", name), chat(messages));
+      const side = (name, conversation) => el("section", el("h2", name), messagesOf(conversation, phrases));
+      parts.push(...aboutDelays([answer, trial.beside], phrases));
       parts.push(el("div.pair", side(phrases.first, answer), side(phrases.second, trial.beside)));
-    } else if (answer.messages) parts.push(chat(answer.messages));
+    } else if (answer.messages) parts.push(...aboutDelays([answer], phrases), messagesOf(answer, phrases));
     else if (answer.labels) {
       const rows = answer.labels.map((label) => el("li", quote(label)));
       parts.push(el("div.given", el("span.name", phrases.answer), el("ol", rows)));

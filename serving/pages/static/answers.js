@@ -206,8 +206,8 @@
   const isDrawn = ({ agent }) => Boolean(agent) && !/^human(:|$)/.test(agent);
 
   /** Messages as bubbles: the first speaker on the left, the others on the right; who speaks is said once a burst.
-   * What was withdrawn stands where it was. */
-  function chat(messages, withdrawn = []) {
+   * What was withdrawn stands where it was. `about` gives a text on a message, which stands beside its speaker; or "". */
+  function chat(messages, withdrawn = [], about = () => "") {
     if (!messages.length && !withdrawn.length) return note("No message was said.");
     const first = (messages[0] ?? withdrawn[0]).speaker;
     const all = messages.slice(0, MESSAGES).flatMap((message, at) => [...unsent(at), message]);
@@ -222,6 +222,7 @@
         !isMore && message.agent && [" ", small(quote(message.agent))],
         Number.isFinite(message.at) && [" ", small(`at ${message.at.toFixed(1)} s`, isDrawn(message) && ", drawn")],
         message.why && [" ", small(why[message.why] ?? why.interrupted)],
+        about(message) && [isMore ? "" : " · ", about(message)],
       );
       const side = message.speaker === first ? "left" : "right";
       const kind = `li.${side}${isMore ? ".more" : ""}${message.why ? ".unsent" : ""}`;

@@ -26,7 +26,7 @@ from agents.contract import Draw, Reply
 from agents.errors import AnswerError, InputError, UnavailableError
 from agents.stimuli import TASKS, JudgementStimulus, parse_row
 from judging.judges import replies
-from judging.judges.llm_judge import paper_prompt
+from judging.judges.llm_judge import our_prompt, paper_prompt
 from judging.scores.verdicts import open_verdicts, read_verdicts
 from judging.trial_sets.trial_set import key_path, read_trial_key
 from serving.cli import main
@@ -92,6 +92,39 @@ def test_the_papers_prompts_word_by_word(asked: str) -> None:
 
 def test_the_papers_one_shot_prompt() -> None:
     assert paper_prompt([trial("conversation")], "A: Yo\nB: Hi") == PAPERS["one_shot"]
+
+
+TIMED = {
+    "messages": [
+        {"speaker": "A", "text": "Hi!"},
+        {"speaker": "B", "text": "Hello {you}.", "delay_s": 3.25},
+        {"speaker": "A", "text": "So?", "delay_s": 0.0},
+    ]
+}
+ABOUT_DELAYS = " Seconds in brackets say how long after the previous message a message came."
+LINES = "A: Hi!\nB (after 3.2 s): Hello {you}.\nA (after 0.0 s): So?"
+
+
+def test_prompts_have_the_delays_that_a_trial_shows() -> None:
+    plain = our_prompt(trial("conversation"))
+    assert plain.startswith(
+        "This is a conversation, or its beginning, between A and B.\nA: Hi!\nB: Hello {you}.\n\nA human or a machine?"
+    )
+    timed = our_prompt(trial("conversation", answer=TIMED))
+    assert timed.startswith(f"This is a conversation, or its beginning, between A and B.{ABOUT_DELAYS}\n{LINES}\n\n")
+    assert timed.partition("\n\n")[2] == plain.partition("\n\n")[2]
+    assert paper_prompt([trial("conversation", answer=TIMED)]).endswith(f"Conversation: {LINES}")
+
+
+def test_prompts_of_pairs_have_the_delays_of_both() -> None:
+    timed = our_prompt(trial("conversation", answer=ANSWERS["conversation"], beside=TIMED, speaker=None))
+    assert f"In one of them a machine speaks.{ABOUT_DELAYS}\n\nConversation 1:\nA: Hi!\nB: Hello {{you}}.\n\n" in timed
+    assert f"Conversation 2:\n{LINES}\n\n" in timed
+    plain = our_prompt(
+        trial("conversation", answer=ANSWERS["conversation"], beside=ANSWERS["conversation"], speaker=None)
+    )
+    assert "In one of them a machine speaks.\n\nConversation 1:" in plain
+    assert "brackets" not in plain
 
 
 HMH = ["human", "machine", "human"]

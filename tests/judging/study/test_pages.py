@@ -356,3 +356,42 @@ def test_a_person_says_in_which_conversation_the_machine_speaks(context: Browser
         page.locator(".code").wait_for()
     judge = judge_of(context, study)
     assert [one.verdicts for one in judge.answers if one.kind == "trial"] == [["machine"], ["human"]]
+
+
+@pytest.mark.parametrize("of_pairs", [False, True])
+def test_messages_say_how_long_they_took_where_trials_show_it(
+    context: BrowserContext, tmp_path: Path, of_pairs: bool
+) -> None:
+    rows = study_folders.pair_trials(8) if of_pairs else study_folders.conversation_trials(4)
+    if not of_pairs:
+        for trial, _ in rows:
+            trial["answer"]["messages"][2]["speaker"] = "B"  # who has written before
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.with_delays(rows))
+    study = study_folders.write_study(tmp_path / "study", trials, "conversation", number=2)
+    with study_folders.serving(study) as server:
+        page = opened(context, server)
+        page.get_by_role("button", name="Begin").click()
+        page.get_by_role("button", name="Continue").click()
+        page.get_by_role("heading", name="Trial 1 of 2").wait_for()
+        page.locator("fieldset.all:enabled").wait_for()
+        page.get_by_text("The seconds beside a message say how long after the previous message it came.").wait_for()
+        in_a_burst = ["A", "B · after 1.5 s", "after 3.0 s", "after 4.5 s"]
+        for chat in page.locator(".chat").all():
+            said = [" ".join(text.split()) for text in chat.locator(".who").all_inner_texts()]
+            assert said == (["A", "B · after 1.5 s", "A · after 3.0 s"] if of_pairs else in_a_burst)
+        page.set_viewport_size({"width": 360, "height": 740})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.faults == []
+
+
+def test_without_delays_no_page_speaks_of_them(context: BrowserContext, tmp_path: Path) -> None:
+    trials = study_folders.write_trials(tmp_path / "T", study_folders.conversation_trials(4))
+    study = study_folders.write_study(tmp_path / "study", trials, "conversation", number=2)
+    with study_folders.serving(study) as server:
+        page = opened(context, server)
+        page.get_by_role("button", name="Begin").click()
+        page.get_by_role("button", name="Continue").click()
+        page.locator("fieldset.all:enabled").wait_for()
+        assert page.locator(".chat .who").all_inner_texts()[0] == "A"
+        assert page.get_by_text("after").count() == 0
+        assert page.get_by_text("seconds").count() == 0

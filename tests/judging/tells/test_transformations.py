@@ -76,6 +76,12 @@ def talk(*said: str, speaker: str = "A") -> SeenAnswer:
     return SeenAnswer("conversation", ShownAnswer.model_validate({"messages": messages}), speaker)
 
 
+def timed(*said: tuple[str, float | None], speaker: str = "A") -> SeenAnswer:
+    """A conversation by turns whose messages show these delays, in seconds."""
+    messages = [{"speaker": "AB"[turn % 2], "text": text, "delay_s": delay} for turn, (text, delay) in enumerate(said)]
+    return SeenAnswer("conversation", ShownAnswer.model_validate({"messages": messages}), speaker)
+
+
 def path(*points: tuple[float, float], frame: tuple[int, int] = (320, 240)) -> SeenAnswer:
     return SeenAnswer("attention_prediction", ShownAnswer(fixations=list(points), frame=frame))
 
@@ -334,6 +340,11 @@ WRONG: list[tuple[str, SeenAnswer, SeenAnswer]] = [
     ("hedging", caption("maybe a dog"), caption("a the dog")),
     ("label_order", labels("b", "a"), labels("a")),
     ("label_order", labels("b", "a"), labels("a", "a")),
+    ("delay", timed(("a", 1.0), ("b", 2.0)), timed(("a", None), ("c", 2.0))),
+    ("delay", timed(("a", 1.0), ("b", 2.0)), timed(("a", None), ("b", None))),
+    ("delay", timed(("a", 1.0), ("b", 2.0)), timed(("a", None), ("b", 3.0))),
+    ("delay", timed(("a", 1.0), ("b", 2.0), ("c", 3.0)), timed(("a", None), ("b", 2.0), ("c", 3.0))),
+    ("delay", timed(("a", None), ("b", 2.0), ("c", 3.0)), timed(("a", 3.0), ("b", 2.0), ("c", 3.0))),
     ("first_fixation", path((1, 1), (2, 2)), path((1, 1), (3, 3))),
     ("first_fixation", path((1, 1), (2, 2)), path((1, 1))),
     ("length", caption("a big dog."), caption("big dog.")),
@@ -362,7 +373,9 @@ def answer_of(task: Asked, chance: random.Random) -> SeenAnswer:
     if task == "attention_prediction":
         return drawn_path(chance)
     if task == "conversation":
-        return talk(*(" ".join(chance.choices(PIECES, k=4)) for _ in range(3)), speaker=chance.choice("AB"))
+        said = [" ".join(chance.choices(PIECES, k=4)) for _ in range(3)]
+        delays = [None, *(float(len(text)) for text in said[1:])]
+        return timed(*zip(said, delays, strict=True), speaker=chance.choice("AB"))
     fields: dict[str, Any] = {"labels": text.split()[:3]} if task == "object_detection" else {SHOWN[task][0]: text}
     return SeenAnswer(task, ShownAnswer(**fields))
 

@@ -135,7 +135,8 @@ def test_a_transformation_that_changes_too_much_is_found(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("without", "plant", "message"),
     [
-        (("delay",), (), "no judge of a trial set sees delays"),
+        (("delay",), (), "without: delay needs trials that show delays: add --show-delays"),
+        ((), ("delay",), "plant: delay needs trials that show delays: add --show-delays"),
         (("colour",), (), "without: there is no 'colour', but hedging, inflection"),
         ((), ("label_order",), "label_order cannot be planted: an order is one of certain labels"),
         (("case", "case"), (), "case stands there twice"),
@@ -147,6 +148,8 @@ def test_names_that_cannot_be_are_refused(without: tuple[str, ...], plant: tuple
     tasks: list[Asked] = ["image_captioning"]
     if "label_order" in plant:
         tasks.append("object_detection")
+    if "delay" in (*without, *plant):
+        tasks.append("conversation")
     with pytest.raises(InputError, match=message):
         check_names(without, plant, tasks)
 

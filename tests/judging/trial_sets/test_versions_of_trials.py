@@ -277,7 +277,7 @@ def test_lengths_are_matched_among_what_was_drawn(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--without", "delay"), "no judge of a trial set sees delays"),
+        (("--without", "delay"), "without: delay needs trials that show delays: add --show-delays"),
         (("--plant", "label_order"), "label_order cannot be planted"),
         (("--without", "shape"), "there is no 'shape', but hedging"),
         (("--task", "word", "--without", "path_length"), "path_length is of other tasks: attention"),

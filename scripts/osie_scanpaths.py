@@ -19,7 +19,8 @@ Coordinates stay as they are in the file. It does not say whether they count fro
 may be wrong by half a pixel. Nor does it name participants. They have the number of their place in the picture's list.
 The file has no fixation outside the picture, and durations of a scanpath add up to 2.0 s in the median.
 
-The exit code is 2 for wrong usage or input, and then nothing is written.
+The folder must be new, or empty: files of another choice of pictures would contradict these. The exit code is 2 for
+wrong usage or input, and then nothing is written.
 """
 
 import argparse
@@ -35,6 +36,7 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 from scipy.io import loadmat
+from scipy.io.matlab import MatReadError
 
 from agents.errors import InputError, Problem
 
@@ -61,21 +63,33 @@ class Viewing:
 def read_viewings(file: Path) -> list[Viewing]:
     """All viewings of ``fixations.mat``, picture by picture in the order of the file. Raises InputError, which tells
     all problems."""
+    if not file.is_file():
+        raise InputError(f"{file}: there is no such file")
     try:
         content = loadmat(file, squeeze_me=True, struct_as_record=False, variable_names=["fixations"])
-    except (OSError, ValueError, TypeError, NotImplementedError) as error:  # scipy raises the last for HDF5, Matlab 7.3
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        NotImplementedError,
+        MatReadError,
+    ) as error:  # scipy knows no HDF5, Matlab 7.3
         raise InputError(f"{file}: cannot be read as a file of Matlab: {error}") from None
     if "fixations" not in content:
         raise InputError(f"{file}: has no variable fixations")
     problems: list[Problem] = []
     viewings: list[Viewing] = []
+    names: set[str] = set()
     number = 0  # of participants, on the first picture
     for place, entry in enumerate(np.atleast_1d(content["fixations"]), start=1):
         name = getattr(entry, "img", None)
         subjects = getattr(entry, "subjects", None)
-        if not isinstance(name, str) or subjects is None:
+        if not isinstance(name, str) or Path(name).name != name or subjects is None:
             problems.append(_problem(file, f"picture {place}", "must have img, a file name, and subjects"))
             continue
+        if name in names:
+            problems.append(_problem(file, name, "stands there twice"))
+        names.add(name)
         subjects = np.atleast_1d(subjects)
         number = number or len(subjects)
         if len(subjects) != number:
@@ -116,6 +130,8 @@ def _fixations(subject: Any) -> NDArray[np.float64] | None:
 def write_files(source: Path, out: Path, every: int) -> Mapping[str, int]:
     """Write the files of each ``every``-th picture, from the first one, into the folder ``out``. Returns the numbers of
     pictures, of participants, of scanpaths and of fixations. Raises InputError."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out}: is there already, and no empty folder; nothing was written")
     viewings = read_viewings(source / FIXATIONS)
     chosen = list(dict.fromkeys(viewing.picture for viewing in viewings))[::every]
     folder = source / PICTURES
@@ -125,16 +141,21 @@ def write_files(source: Path, out: Path, every: int) -> Mapping[str, int]:
     taken = set(chosen)
     shown = [viewing for viewing in viewings if viewing.picture in taken]
     rest = [len(viewing.fixations) for viewing in viewings if viewing.picture not in taken]
-    out.mkdir(parents=True, exist_ok=True)
-    with (out / "scanpaths.csv").open("w", encoding="utf-8", newline="") as stream:
+    beside = os.path.relpath(folder.resolve(), out.resolve())  # by links, .. would lead elsewhere
+    whole = out.with_name(f"{out.name}.unfinished")  # so that OUT is there with all its files, or not at all
+    try:
+        whole.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{out}: cannot be made: {error.strerror}") from None
+    with (whole / "scanpaths.csv").open("w", encoding="utf-8", newline="") as stream:
         table = csv.writer(stream, lineterminator="\n")
         table.writerow(COLUMNS)
         table.writerows(_rows(shown))
-    beside = os.path.relpath(folder, out)
     lines = [orjson.dumps(_stimulus(name, beside), option=orjson.OPT_APPEND_NEWLINE) for name in chosen]
-    (out / "pictures.jsonl").write_bytes(b"".join(lines))
+    (whole / "pictures.jsonl").write_bytes(b"".join(lines))
     if rest:
-        (out / "lengths.txt").write_text("".join(f"{number}\n" for number in rest), encoding="utf-8")
+        (whole / "lengths.txt").write_text("".join(f"{number}\n" for number in rest), encoding="utf-8")
+    whole.replace(out)
     return {
         "pictures": len(chosen),
         "participants": len({viewing.participant for viewing in shown}),

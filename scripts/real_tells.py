@@ -93,13 +93,14 @@ def osie(out: Path, source: Path) -> int:
     """Scanpaths of OSIE beside agents that make as many fixations as people, and beside agents that make 15."""
     paths = out / "osie" / "paths"
     people = out / "osie" / "people"
-    if not (people / "import.json").is_file():
+    if not paths.exists():
         try:
             counts = write_files(source, paths, EVERY)
         except InputError as error:
             tell(error)
             return error.exit_code
         print(f"OSIE: {', '.join(f'{number} {what}' for what, number in counts.items())}", flush=True)
+    if not (people / "import.json").is_file():
         table = paths / "scanpaths.csv"
         code = run_all([("import", table, "--task", "attention", "--frame", "800x600", "--out", people)])
         if code:

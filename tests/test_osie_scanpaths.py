@@ -140,11 +140,12 @@ def test_a_picture_that_is_not_there_is_named(source: Path, tmp_path: Path, caps
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (None, "cannot be read as a file of Matlab: "),
+        (None, "there is no such file"),
         (
             b"no file of Matlab at all, but a text that is long enough for a header of 128 bytes, and then some" * 2,
             "cannot",
         ),
+        (b"", "cannot be read as a file of Matlab: "),
         ({"eye": [1.0]}, "has no variable fixations"),
         ({"fixations": cells([{"name": "1001.jpg"}])}, "picture 1: must have img, a file name, and subjects"),
         ({"fixations": np.empty((0, 1), dtype=object)}, "has no scanpath"),
@@ -168,3 +169,15 @@ def test_every_is_at_least_one(source: Path, tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as end:
         osie_scanpaths.main([str(source), "--every", "0", "--out", str(tmp_path / "paths")])
     assert end.value.code == 2
+
+
+def test_a_folder_that_is_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Files of an earlier choice would stay beside the new ones."""
+    (tmp_path / "paths").mkdir()
+    (tmp_path / "paths" / "lengths.txt").write_text("9\n")
+    (tmp_path / "file").write_text("")
+    for out in ("paths", "file"):
+        assert osie_scanpaths.main([str(tmp_path / "osie"), "--out", str(tmp_path / out)]) == 2
+        assert "is there already, and no empty folder" in capsys.readouterr().err
+    assert osie_scanpaths.main([str(tmp_path / "osie"), "--out", str(tmp_path / "file" / "x")]) == 2
+    assert (tmp_path / "paths" / "lengths.txt").read_text() == "9\n"

@@ -94,6 +94,8 @@ class Candidate:
     """Which transformations were applied (:mod:`judging.tells`), "" for none; None where the set has no versions."""
     version_of: Candidate | None = None
     """The same answer as it was drawn, in version ""; None of that one, and where the set has no versions."""
+    block: int | None = None
+    """The block within which it was matched (:mod:`judging.tells.blocks`); None where nothing is matched."""
 
     def known_by(self) -> set[str]:
         """The stimulus and, of a pair, the people's conversation."""
@@ -301,14 +303,18 @@ class AnswerReader:
             return
         is_empty = True
         speakers = {line.speaker: line.agent for line in reversed(lines) if line.agent}
-        for excerpt in [lines[:length] for length in lengths if length <= len(lines)]:
+        excerpts = [lines[:length] for length in lengths if length <= len(lines)]
+        # Of the longest one: else a conversation with a gap would be there in short excerpts only, and where people's
+        # have gaps, all long ones would be machines'.
+        are_known = are_delays_known(max(excerpts, key=len, default=[]))
+        for excerpt in excerpts:
             for letter in dict.fromkeys(line.speaker for line in lines):
                 agent = next((line.agent for line in excerpt if line.speaker == letter and line.agent), None)
                 if agent is None:
                     continue
                 is_empty = False
                 truth: Truth = "human" if is_person(agent) else "machine"
-                if self.show_delays and not are_delays_known(excerpt):
+                if self.show_delays and not are_known:
                     if is_catch:
                         self.passed_over["catch trials with a delay that is not known"] += 1
                     else:

@@ -93,6 +93,8 @@ class Choices:
             raise InputError(f"catch and repeats are shares from 0 to 1, not {self.catch:g} and {self.repeats:g}")
         if self.show_delays and "conversation" not in self.tasks:
             raise InputError("show_delays: only conversations have delays, and task leaves them out")
+        if self.show_delays and max(self.lengths, default=2) < 2:
+            raise InputError("show_delays: the first message of an excerpt shows no delay: lengths from 2")
         of_tasks = [task for task in TASKS if task in self.tasks]
         check_names(self.without, self.plant, of_tasks, shows_delays=self.show_delays)
 

@@ -273,8 +273,8 @@ def _refuse_without_delays(
     if PEOPLE not in lost:
         way_out += ", or leave these agents out with agents (--agents)"
     raise InputError(
-        f"show_delays: each excerpt has a message without a known delay: {whose}. Imported "
-        f"conversations have no delays; {way_out}"
+        "show_delays: each conversation has a message without a known delay, or with one below 0 or above a day: "
+        f"{whose}. Imported conversations have no delays; {way_out}"
     )
 
 

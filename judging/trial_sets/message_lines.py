@@ -11,6 +11,7 @@ from agents.stimuli import ShownAnswer
 from serving.conversations.scenario import speaker_name
 
 Letter = Literal["A", "B"]
+MOST_SECONDS = 86_400.0  # of a delay, a day: longer ones are errors of a clock
 DECIMALS = 1  # of delays in seconds, as judges see them: records of people have more, and those of machines others
 
 
@@ -77,11 +78,11 @@ def as_shown(lines: Sequence[MessageLine], *, show_delays: bool = False) -> Show
 
 
 def are_delays_known(lines: Sequence[MessageLine]) -> bool:
-    """Whether each message but the first has a delay of 0 seconds or more.
+    """Whether each message but the first has a delay of 0 seconds to a day.
 
     An excerpt with a gap is not shown beside others without: where a person's messages lack delays and a machine's do
     not, the gap itself says who is who. A clock that went backwards leaves a delay below 0, which is not known."""
-    return all(line.delay is not None and line.delay >= 0 for line in lines[1:])
+    return all(line.delay is not None and 0 <= line.delay <= MOST_SECONDS for line in lines[1:])
 
 
 def _history(row: Mapping[str, Any]) -> list[tuple[str, str]]:

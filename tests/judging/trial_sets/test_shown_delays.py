@@ -79,7 +79,8 @@ def in_a_run(folder: Path, records: dict[str, list[Any]], **stimuli: Any) -> Pat
 
 
 def test_excerpts_with_a_gap_are_left_out_on_both_sides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A gap in the fifth message leaves the first three; whose the gap is does not matter. A delay below 0 is none."""
+    """A gap in the fifth message takes the first three with it, and whose the gap is does not matter. Else only long
+    excerpts would be left out, and their number would say who is who. A delay below 0 is none."""
     known: Delays = [None, 2.0, 3.0, 4.0, 5.0, 6.0]
     with_gap: Delays = [1.0, 2.0, 3.0, 4.0, None, 6.0]
     backwards: Delays = [1.0, 2.0, 3.0, -4.0, 5.0, 6.0]
@@ -97,15 +98,15 @@ def test_excerpts_with_a_gap_are_left_out_on_both_sides(tmp_path: Path, capsys: 
     out = tmp_path / "T"
     assert compose(run, "--out", out, "--lengths", "3,6", "--seed", 1, "--every", "--show-delays") == 0
     said = capsys.readouterr().out
-    assert "left out (excerpts that ask about people, with a delay that is not known): 2" in said
-    assert "left out (excerpts that ask about alpha, with a delay that is not known): 2" in said
+    assert "left out (excerpts that ask about people, with a delay that is not known): 4" in said
+    assert "left out (excerpts that ask about alpha, with a delay that is not known): 4" in said
     drawn = Counter((key["truth"], key["stimulus"], key["length"]) for _, key in trials(out))
-    of_stimuli = [(f"s{at}", length) for at in range(3) for length in (3, 6) if (at, length) != (1, 6)]
+    of_stimuli = [(f"s{at}", length) for at in (0, 2) for length in (3, 6)]
     assert drawn == {(truth, *excerpt): 2 for truth in ("human", "machine") for excerpt in of_stimuli}
     for trial, _ in trials(out):
         assert all("delay_s" in message for message in trial["answer"]["messages"][1:])
     passed_over = json.loads(about_path(out).read_bytes())["passed_over"]
-    assert sum(number for why, number in passed_over.items() if "delay" in why) == 4
+    assert sum(number for why, number in passed_over.items() if "delay" in why) == 8
 
 
 def test_a_time_since_the_message_before_is_a_delay(tmp_path: Path) -> None:
@@ -145,7 +146,7 @@ def test_a_side_without_delays_is_refused(tmp_path: Path, capsys: pytest.Capture
     run = in_a_run(tmp_path, records, s0={})
     assert compose(run, "--out", tmp_path / "T", "--lengths", "3", "--show-delays") == 2
     said = capsys.readouterr().err
-    assert f"each excerpt has a message without a known delay: 2 excerpts of {side}" in said
+    assert f"or with one below 0 or above a day: 2 excerpts of {side}" in said
     assert not (tmp_path / "T").exists()
     assert compose(run, "--out", tmp_path / "T", "--lengths", "3") == 0
     code = compose(run, "--out", tmp_path / "U", "--lengths", "3", "--show-delays", "--agents", "beta")
@@ -158,6 +159,8 @@ def test_what_goes_with_no_delays_is_refused(run: Path, tmp_path: Path, capsys: 
     assert "show_delays: only conversations have delays" in capsys.readouterr().err
     assert compose(run, "--out", tmp_path / "T", "--show-delays", "--lengths", "50") == 2
     assert "show_delays: the runs hold no conversations" in capsys.readouterr().err
+    assert compose(run, "--out", tmp_path / "T", "--show-delays", "--lengths", "1") == 2
+    assert "show_delays: the first message of an excerpt shows no delay: lengths from 2" in capsys.readouterr().err
     assert compose(run, "--out", tmp_path / "T", "--show-delays", "--pairs", "--show-pseudo") == 2
     assert "show_delays does not go with show_pseudo" in capsys.readouterr().err
     assert not any(tmp_path.iterdir())

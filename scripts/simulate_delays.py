@@ -11,6 +11,7 @@ has people's distribution, drawn anew: what a classifier reaches when nothing is
 from __future__ import annotations
 
 import argparse
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,8 +19,9 @@ import numpy as np
 
 from agents.stimuli import ShownAnswer
 from judging.judges.classifier import CueJudge, CueSettings
+from judging.tells.blocks import blocks_of
 from judging.tells.seen import SeenAnswer
-from judging.tells.transformation import PARTICIPANTS
+from judging.tells.transformation import PARTICIPANTS, Owner
 from judging.tells.versions import make_versions
 from serving.commands.command_line import positive
 
@@ -43,23 +45,28 @@ def drawn(number: int, speed: float, seconds: float, chance: np.random.Generator
     return answers
 
 
-def detectability(answers: Sequence[SeenAnswer], groups: Sequence[str], order: Sequence[int]) -> float:
-    """The mean of both rates of ``cue-delay``, which meets the trials in this order, as a set mixes them. The
-    conversations of each group are about the same stimuli."""
+def stimuli_of(groups: Sequence[str]) -> list[int]:
+    """The stimulus of each answer: the conversations of each group are about the same ones, and have two answers."""
+    return [place % groups.count(group) // 2 for place, group in enumerate(groups)]
+
+
+def detectability(answers: Sequence[SeenAnswer], owners: Sequence[Owner], order: Sequence[int]) -> float:
+    """The mean of both rates of ``cue-delay``, which meets the trials in this order, as a set mixes them."""
     judge = CueJudge(CueSettings(cue="delay"), "cue-delay")
     trials = []
     keys = []
+    stimuli = stimuli_of([owner.group for owner in owners])
     for place in order:
         seen = answers[place]
-        group = groups[place]
-        stimulus = place % groups.count(group) // 2
-        trial = {"id": str(place), "asked": "conversation", "shown": f"s{stimulus}", "speaker": seen.speaker}
+        owner = owners[place]
+        trial = {"id": str(place), "asked": "conversation", "shown": f"s{stimuli[place]}", "speaker": seen.speaker}
         trials.append(trial | {"answer": seen.answer.model_dump(exclude_none=True)})
-        truth = "human" if group == PARTICIPANTS else "machine"
-        keys.append({"truth": truth, "agent": group, "catch": False, "repeat_of": None, "version": None})
+        truth = "human" if owner.group == PARTICIPANTS else "machine"
+        key = {"truth": truth, "agent": owner.group, "catch": False, "repeat_of": None, "version": None}
+        keys.append(key | {"block": owner.block})
     found = judge.judge_trials(trials, keys, judge.extract("conversation", trials, "cpu"))
     says_machine = np.array([found[str(place)]["margin"] > 0 for place in range(len(trials))])
-    is_machine = np.array([group != PARTICIPANTS for group in groups])
+    is_machine = np.array([owner.group != PARTICIPANTS for owner in owners])
     return float((says_machine[is_machine].mean() + (~says_machine[~is_machine]).mean()) / 2)
 
 
@@ -69,11 +76,13 @@ def simulate(number: int, speed: float, seed: int) -> dict[str, float]:
     people = drawn(number, speed, SECONDS["people"], chance)
     machine = drawn(number, speed, SECONDS["machine"], chance)
     groups = [PARTICIPANTS] * len(people) + [MACHINE] * len(machine)
-    versions = make_versions("conversation", [*people, *machine], groups, ["delay"], ["delay"], seed)
+    blocks = blocks_of(stimuli_of(groups), groups, random.Random(seed))
+    owners = [Owner(group, block) for group, block in zip(groups, blocks, strict=True)]
+    versions = make_versions("conversation", [*people, *machine], owners, ["delay"], ["delay"], seed)
     order = chance.permutation(len(groups)).tolist()
-    found = {NAMES[version]: detectability(answers, groups, order) for version, answers in versions.answers.items()}
+    found = {NAMES[version]: detectability(answers, owners, order) for version, answers in versions.answers.items()}
     alike = drawn(number, speed, SECONDS["people"], chance)
-    return found | {"alike": detectability([*people, *alike], groups, order)}
+    return found | {"alike": detectability([*people, *alike], owners, order)}
 
 
 def main() -> None:

@@ -26,6 +26,7 @@ from drawn_versions import (
     Design,
     Truths,
     classifier,
+    classifier_by_counts,
     classifier_by_length,
     people_see_all,
     people_see_one,
@@ -38,13 +39,14 @@ from serving.commands.command_line import positive
 
 ALPHA = 0.05
 MOST_FAIL = 0.1  # of cells
-NOTHING = 1e-9
+NOTHING = 0.004  # true changes come from drawn answers, and may be off by this
 Draw = Callable[[Design, int], tuple[pd.DataFrame, Truths]]
 KINDS: dict[str, tuple[Draw, Sequence[Design]]] = {
     "people, one version of a stimulus": (people_see_one, [Design(30, 36, 36, 12), Design(100, 72, 45, 24)]),
     "people, all versions": (people_see_all, [Design(10, 30, 15, 12), Design(20, 60, 20, 20)]),
-    "a language model": (people_see_all, [Design(1, 60, 60, 20), Design(1, 150, 150, 30)]),
+    "a language model": (people_see_all, [Design(1, 60, 60, 20), Design(1, 152, 152, 38)]),
     "a classifier": (classifier, [Design(1, 40, 40, 12, 3), Design(1, 100, 100, 20, 3)]),
+    "a classifier by counts": (classifier_by_counts, [Design(1, 60, 60, 20, 2, 0.5)]),
     "a classifier by length alone": (classifier_by_length, [Design(1, 60, 60, 20, 2)]),
 }
 Cell = tuple[str, str, str]  # agent, tell, which way

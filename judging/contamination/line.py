@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit, logit, stdtrit
 
-from judging.statistics.crossed import Crossed, crossed
+from judging.statistics.crossed import Crossed, crossed, unseen
 from judging.statistics.jackknife import Cells, Clusters, Codes, Floats
 from judging.statistics.tables import Estimate
 
@@ -78,8 +78,9 @@ def fitted_line(weights: Floats, right: Floats, foreign: Floats | None = None) -
 def with_errors(values: Sequence[float], sums: Sequence[Line], clusters: Clusters) -> Crossed:
     """``values`` with the errors of the ``sums`` of verdicts that they are of."""
     weights = np.array([of_sum.weights for of_sum in sums])
-    errors = np.array([of_sum.errors for of_sum in sums])
-    return crossed(np.array(values), weights, errors * clusters.wider, clusters, _units(clusters))
+    errors = np.array([of_sum.errors for of_sum in sums]) * clusters.wider
+    added = unseen(weights, errors, clusters.people >= 0, _units(clusters))
+    return crossed(np.array(values), weights, errors, clusters, added)
 
 
 def student(result: Crossed, at: int, confidence: float) -> Ends:

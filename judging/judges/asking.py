@@ -36,6 +36,10 @@ from serving.sets.stimulus_set import read_rows
 
 CUES = "cues"  # all judges by a single cue
 NOT_USABLE = "the judges cannot be used as asked"
+GRID_OF_VERSIONS = (
+    "grid shows all answers to a stimulus at once, and so each answer in all its versions: judge this set without grid"
+)
+ROWS_OF_BLOCKS = "split=row learns from answers that were matched with those that it judges: use split=stimulus"
 NO_DELAYS = "goes by delays, and no trial shows one: draw trials with --show-delays"
 WHOSE = {"human": "of people", "machine": "of machines"}
 JUDGES = {SERVER_MODEL: "OpenAIJudge", ANTHROPIC_MODEL: "AnthropicJudge"}
@@ -179,6 +183,10 @@ def ask_judges(
         raise InputError(NOT_USABLE, problems)
     asked = _tasks_of(source)
     for name, judge in checked_agents(entries, settings_of).items():
+        if getattr(judge.settings, "split", "") == "row" and any(row["block"] for row in (rows or {}).values()):
+            problems.append(Problem(str(source), None, name, ROWS_OF_BLOCKS))
+        if getattr(judge.settings, "grid", False) and any(row["version"] is not None for row in (rows or {}).values()):
+            problems.append(Problem(str(source), None, name, GRID_OF_VERSIONS))
         if "without_picture" in entries[name].load_class().Settings.model_fields:
             judges = judge.declaration().judges
             if judges and asked.isdisjoint(judges):

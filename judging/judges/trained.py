@@ -381,7 +381,9 @@ def _folds(trials: Sequence[Trial], keys: Sequence[KeyRow], settings: TrainedSet
         for number, (_, test) in enumerate(folds.split(fold)):
             fold[test] = number
         return fold
-    groups = [trial["shown"] for trial in trials]
+    # Answers of a block were matched with each other, and so they are held out together. Catch trials are in no block.
+    blocks = {trial["shown"]: key["block"] for trial, key in zip(trials, keys, strict=True) if key.get("block")}
+    groups = [blocks.get(trial["shown"], trial["shown"]) for trial in trials]
     return grouped_folds(groups, [key["truth"] for key in keys], min(FOLDS, len(set(groups))), settings.seed)
 
 

@@ -64,6 +64,7 @@ UNREAD = (
     "repeat_of",
     "version",
     "version_of",
+    "block",
     "spread",
 )
 OF_PAIRS = ("beside_truth", "beside_agent", "beside_speaker")

@@ -57,6 +57,7 @@ OUTCOMES = (
     "repeat_of",
     "version",
     "version_of",
+    "block",
     "sample",
 )
 
@@ -276,7 +277,7 @@ def _rows_elsewhere(folder: Run) -> dict[str, dict[str, Any]]:
             same = {name: raw[name] for name in ("truth", "agent", "stimulus")}
             beside_it = {"beside_truth": beside, "beside_agent": raw["agent"] if raw["pair"] else None}
             none = {"catch": False, "swapped": False, "length": None, "turns": None}
-            none |= dict.fromkeys(("repeat_of", "version", "version_of"))
+            none |= dict.fromkeys(("repeat_of", "version", "version_of", "block"))
             rows[record["stimulus"]] = {"trial": record["stimulus"], "asked": ELSEWHERE, **same, **beside_it, **none}
     return rows
 
@@ -297,7 +298,7 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
     keys = {trial: {name: row[name] for name in row if name not in omitted} for trial, row in run.rows.items()}
     if run.prefix:
         for row in keys.values():
-            row |= {name: row[name] and f"{run.prefix}{row[name]}" for name in OF_TRIALS}
+            row |= {name: row[name] and f"{run.prefix}{row[name]}" for name in (*OF_TRIALS, "block")}
     for name in [*run.folder.agents(), *run.folder.imports()]:
         entry = run.folder.meta["agents"].get(name)  # none of people, whose lists the run does not know
         left = {trial for trial, row in keys.items() if entry and is_asked(entry, (TASK, row["asked"]))}

@@ -24,7 +24,7 @@ judges 1 % of tests would be false alarms where 5 % are due.
 that between single trials' clusters, which is part of all others: by 0.25, 6 % of tests were false alarms, by 1, 3 %.
 And where no verdict on people's answers, or none on an agent's, shows an error, by chance, this side counts as if half
 an answer had (Agresti and Min 2005 add a half to each count): else the interval would have no width. Without that 8 to
-11 % of intervals missed small changes.
+11 % of intervals missed small changes. Of trained judges' changes more is known (:mod:`judging.statistics.flips`).
 """
 
 from __future__ import annotations
@@ -60,6 +60,14 @@ class Crossed:
         """p [sums] of the hypothesis that they are ``null``, two-sided."""
         return np.asarray(2 * stdtr(self.freedom, -np.abs(self.value - null) / np.sqrt(self.variance)))
 
+    def where(self, chosen: NDArray[np.bool_], others: Crossed) -> Crossed:
+        """These sums where ``chosen`` [sums], and those of ``others`` elsewhere."""
+        return Crossed(
+            np.where(chosen, self.value, others.value),
+            np.where(chosen, self.variance, others.variance),
+            np.where(chosen, self.freedom, others.freedom),
+        )
+
     def with_added(self, variance: Floats) -> Crossed:
         """The same with a further ``variance`` [sums], which is known, and so has no degrees of freedom of its own."""
         total = self.variance + variance
@@ -68,12 +76,12 @@ class Crossed:
         return Crossed(self.value, total, freedom)
 
 
-def crossed(value: Floats, weights: Floats, errors: Floats, clusters: Clusters, units: Codes) -> Crossed:
+def crossed(value: Floats, weights: Floats, errors: Floats, clusters: Clusters, added: Floats) -> Crossed:
     """The errors of sums of rates whose values [sums] are known.
 
     ``weights`` [sums, verdicts] are those of verdicts in the sums, with their signs, ``errors`` [sums, verdicts] the
-    same times how far each verdict lies from its rate. ``units`` [verdicts] number a judge's verdicts on the same
-    answer, those on its other versions, too."""
+    same times how far each verdict lies from its rate. ``added`` [sums] is what variances have more, such as
+    :func:`unseen`."""
     size = np.abs(weights)
     is_used = size.sum(axis=1) > 0
     drawn = clusters.drawn()[:, 0]
@@ -101,7 +109,7 @@ def crossed(value: Floats, weights: Floats, errors: Floats, clusters: Clusters, 
                 of_largest = np.maximum(of_largest, of_part)
         total = np.maximum(total, LEAST_SHARE * finest)
         freedom = np.fmax(total**2 / np.maximum(of_freedom, of_largest), fewest)
-        total += _unseen(weights, errors, clusters.people >= 0, units)
+        total += added
     is_known = is_used & (total > ROUNDING**2)
     value = np.where(np.abs(value) < ROUNDING, 0.0, value)
     return Crossed(
@@ -109,9 +117,11 @@ def crossed(value: Floats, weights: Floats, errors: Floats, clusters: Clusters, 
     )
 
 
-def _unseen(weights: Floats, errors: Floats, of_people: NDArray[np.bool_], units: Codes) -> Floats:
+def unseen(weights: Floats, errors: Floats, of_people: NDArray[np.bool_], units: Codes) -> Floats:
     """What is added to the variances [sums] for a side, people's answers or machines', on which no unit shows an error:
-    the square of half a unit's largest weight; where the errors are less than that, what they lack."""
+    the square of half a unit's largest weight; where the errors are less than that, what they lack.
+
+    ``units`` [verdicts] number a judge's verdicts on the same answer, those on its other versions, too."""
     added = np.zeros(len(weights))
     every = np.arange(len(units))
     for side in (of_people, ~of_people):

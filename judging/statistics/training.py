@@ -21,6 +21,12 @@ it does not, the share counts as 1, and intervals are too wide for a judge that 
 spread by the jackknife is the sum of the squares of such moves. Where moves depend on each other, as those of a
 classifier with a radial kernel on one feature do, this sum is more than the margin's variance (Efron and Stein 1981).
 With the share at 1 at most, 9 to 10 % of tests of such a classifier were false alarms.
+
+**Matched answers.** The formula takes answers for independent. In a block of matched answers the chance of one is made
+up for by others: lengths of people and machines are equal in each block. Then margins that hang on them have less in
+common. The covariance is a square of what blocks add up to, as their variance is. So it is multiplied by how much the
+variance by blocks is of that by stimuli (:mod:`judging.statistics.versions`). Without that, a classifier by length
+alone seemed to find something without lengths in 0.3 % of simulated studies, where 5 % are due.
 """
 
 from __future__ import annotations

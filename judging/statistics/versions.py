@@ -14,13 +14,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from judging.statistics.crossed import Crossed, crossed
+from judging.statistics.crossed import Crossed, crossed, unseen
+from judging.statistics.flips import flips
 from judging.statistics.jackknife import Clusters, Codes, Floats
 from judging.statistics.measures import clusters
 from judging.statistics.training import coupling, is_trained
 from judging.statistics.verdict_table import on_trials
-from judging.tells.registry import AND, PLANT
+from judging.tells.registry import AND, PLANT, TRANSFORMATIONS
 from judging.trial_sets.trial_set import VERDICTS
 
 if TYPE_CHECKING:
@@ -60,6 +62,18 @@ def taken(versions: Sequence[str]) -> Taken:
     return Taken([name for name in longest.split(AND) if name], sorted(planted))
 
 
+def _is_matched(change: Change) -> bool:
+    """Whether answers of one of the versions were matched with others of their block, or have got their forms."""
+    _, *both = change
+    for version in both:
+        if version is not None and version.startswith(PLANT):
+            return True
+        for name in (version or "").split(AND):
+            if name in TRANSFORMATIONS and TRANSFORMATIONS[name].is_matched:
+                return True
+    return False
+
+
 @dataclass(frozen=True)
 class JudgedVersions:
     """A judge's verdicts on versions of answers to a task, a row for each trial and judge (or for all people)."""
@@ -78,6 +92,8 @@ class JudgedVersions:
     """[verdicts] the number of the answer, in all its versions the same."""
     clusters: Clusters
     """Which verdicts have judges, stimuli and people in common."""
+    in_blocks: Clusters | None = None
+    """The same with blocks in place of stimuli; None where nothing was matched."""
     margin: Floats | None = None
     """[verdicts] of a trained judge, above 0 where it says "machine"; None of any other."""
     seen: Codes | None = None
@@ -93,8 +109,32 @@ class JudgedVersions:
         errors = np.array([of_sum for _, _, of_sum in sums]).reshape(weights.shape)
         of_judge = self.clusters.judges * (self.answer.max(initial=0) + 1) + self.answer
         units = np.unique(of_judge, return_inverse=True)[1].astype(np.int64)
-        result = crossed(value, weights, errors, self.clusters, units)
-        return result if self.margin is None else result.with_added(self._coupling(changes))
+        least = unseen(weights, errors, self.clusters.people >= 0, units)
+        added = least
+        if self.margin is not None:  # of changes between versions its margins say more
+            added = np.where([second is None for _, _, second in changes], least, 0.0)
+        result = crossed(value, weights, errors, self.clusters, added)
+        if self.in_blocks is None:
+            if self.margin is None:
+                return result
+            return self._of_trained(changes, result, least, self._coupling(changes), np.zeros(len(changes), dtype=bool))
+        of_blocks = crossed(value, weights, errors, self.in_blocks, added)
+        is_matched = np.array([_is_matched(change) for change in changes], dtype=bool)
+        if self._are_blocks_crossed():
+            is_matched &= of_blocks.variance > result.variance
+        chosen = of_blocks.where(is_matched, result)
+        if self.margin is None:
+            return chosen
+        # How much more, or less, answers vary together in their blocks than by themselves.
+        together = np.nan_to_num(chosen.variance / result.variance, nan=1.0)
+        return self._of_trained(changes, chosen, least, self._coupling(changes) * together, is_matched)
+
+    def _are_blocks_crossed(self) -> bool:
+        """Whether a stimulus is in several blocks, as it is where sets of the same stimuli are scored together. Then
+        answers of other blocks have something in common, too, and the larger variance counts."""
+        assert self.in_blocks is not None
+        both = np.stack([self.clusters.stimuli, self.in_blocks.stimuli])
+        return bool(np.unique(both, axis=1).shape[1] > len(np.unique(both[0])))
 
     def detectability(self, agent: str, version: str) -> float:
         """Of an agent's answers in a version; NaN where it was not judged."""
@@ -161,9 +201,38 @@ class JudgedVersions:
             return value, np.zeros(len(self.right)), np.zeros(len(self.right))
         return value, weights, errors
 
-    def _coupling(self, changes: Sequence[Change]) -> Floats:
-        """What :func:`judging.statistics.training.coupling` adds to the variances of changes [changes], by the answers
-        that have a margin in every version."""
+    def _of_trained(
+        self,
+        changes: Sequence[Change],
+        found: Crossed,
+        least: Floats,
+        coupled: Floats,
+        is_matched: NDArray[np.bool_],
+    ) -> Crossed:
+        """A trained judge's changes: their variances are corrected by how many verdicts margins say that change, and
+        get what :meth:`_coupling` adds. Where margins say that none does, a variance is the ``least``."""
+        margins, _, agent = self._margins
+        variance = found.variance.copy()
+        freedom = found.freedom.copy()
+        for at, (name, first, second) in enumerate(changes):
+            if second is None or first not in self.versions or second not in self.versions:
+                continue
+            of_both = flips(
+                margins[self.versions[first]], margins[self.versions[second]], agent < 0, agent == self.agents[name]
+            )
+            if of_both.number and not np.isnan(variance[at]):
+                variance[at] *= of_both.correction()
+            else:  # no verdict changes, or those that do are at one stimulus and add up to nothing
+                variance[at] = of_both.by_margins if of_both.by_margins > 0 else least[at]
+                freedom[at] = max(int(self.clusters.stimuli.max(initial=0)), 1)
+        corrected = Crossed(found.value, variance, freedom)
+        added = corrected.with_added(coupled)
+        # What is a multiple of a variance by blocks is known as little as that.
+        return Crossed(added.value, added.variance, np.where(is_matched, freedom, added.freedom))
+
+    @cached_property
+    def _margins(self) -> tuple[Floats, Floats, Codes]:
+        """Margins and spreads [versions, answers] of a trained judge, and the answers' agents [answers]."""
         assert self.margin is not None
         assert self.spread is not None
         shape = (len(self.versions), int(self.answer.max(initial=-1)) + 1)
@@ -173,6 +242,12 @@ class JudgedVersions:
         spreads[self.version, self.answer] = self.spread
         agent = np.zeros(shape[1], dtype=np.int64)
         agent[self.answer] = self.agent
+        return margins, spreads, agent
+
+    def _coupling(self, changes: Sequence[Change]) -> Floats:
+        """What :func:`judging.statistics.training.coupling` adds to the variances of changes [changes], by the answers
+        that have a margin in every version."""
+        margins, spreads, agent = self._margins
         in_all = ~np.isnan(margins).any(axis=0)
         agent = agent[in_all]
         of_agents = {
@@ -200,6 +275,11 @@ def judged_versions(verdicts: pd.DataFrame) -> JudgedVersions:
     seen = None
     if SEEN in judged.columns and judged[SEEN].notna().all():
         seen = pd.factorize(judged[SEEN])[0].astype(np.int64)
+    in_blocks = None
+    if "block" in judged.columns and judged["block"].notna().any():
+        alone = judged["stimulus"].map("stimulus {}".format)  # of a set, beside others, in which nothing was matched
+        blocks = judged["block"].map("block {}".format).where(judged["block"].notna(), alone)
+        in_blocks = clusters(of_answers.assign(stimulus=blocks))
     margin = None
     spread = None
     if is_trained(judged):
@@ -215,6 +295,7 @@ def judged_versions(verdicts: pd.DataFrame) -> JudgedVersions:
         version=version.astype(np.int64),
         answer=answer,
         clusters=clusters(of_answers),
+        in_blocks=in_blocks,
         margin=margin,
         seen=seen,
         spread=spread,

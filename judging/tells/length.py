@@ -8,9 +8,7 @@ from collections.abc import Sequence
 from agents.word_boundaries import counted_words
 from judging.tells.matching import matched, matched_to
 from judging.tells.seen import SeenAnswer, end_mark, without_end_mark
-from judging.tells.transformation import PARTICIPANTS, Planted, Target, Transformation, refuse_unless
-
-Part = tuple[str, int]  # whose it is, and of how many messages the excerpt is
+from judging.tells.transformation import PARTICIPANTS, Owner, Planted, Target, Transformation, refuse_unless
 
 
 class Length(Transformation):
@@ -53,18 +51,18 @@ class Length(Transformation):
             is_kept = first.startswith(kept) and (len(kept) in ends or first == second)
             refuse_unless(is_kept, self.name, first, second)
 
-    def targets(self, answers: Sequence[SeenAnswer], groups: Sequence[str], chance: random.Random) -> list[Target]:
-        """Matched by rank among the groups; messages among those of excerpts with as many messages."""
-        return self._targets(answers, groups, chance, is_planted=False)
+    def targets(self, answers: Sequence[SeenAnswer], owners: Sequence[Owner], chance: random.Random) -> list[Target]:
+        """Matched by rank among the groups of a block; of conversations each message by itself."""
+        return self._targets(answers, owners, chance, is_planted=False)
 
     def plant_all(
-        self, answers: Sequence[SeenAnswer], groups: Sequence[str], chance: random.Random
+        self, answers: Sequence[SeenAnswer], owners: Sequence[Owner], chance: random.Random
     ) -> tuple[list[Planted], list[Target]]:
         """Machines' answers cut to participants' lengths at their ranks; shorter ones stay, and are not reached."""
-        targets = self._targets(answers, groups, chance, is_planted=True)
+        targets = self._targets(answers, owners, chance, is_planted=True)
         planted = []
-        for seen, group, target in zip(answers, groups, targets, strict=True):
-            if group == PARTICIPANTS:
+        for seen, owner, target in zip(answers, owners, targets, strict=True):
+            if owner.group == PARTICIPANTS:
                 planted.append(Planted(seen, True))
                 continue
             after = self.take_away(seen, target)
@@ -74,23 +72,18 @@ class Length(Transformation):
         return planted, targets
 
     def _targets(
-        self, answers: Sequence[SeenAnswer], groups: Sequence[str], chance: random.Random, *, is_planted: bool
+        self, answers: Sequence[SeenAnswer], owners: Sequence[Owner], chance: random.Random, *, is_planted: bool
     ) -> list[Target]:
         of_answers = [_lengths(seen) for seen in answers]
-        targets: list[list[float]] = [[0.0] * len(lengths) for lengths in of_answers]
-        for stratum in sorted({_stratum(seen) for seen in answers}):
-            places = [
-                (at, part)
-                for at, lengths in enumerate(of_answers)
-                if _stratum(answers[at]) == stratum
-                for part in range(len(lengths))
-            ]
-            values = [of_answers[at][part] for at, part in places]
-            owners = [groups[at] for at, _ in places]
-            found = matched_to(values, owners, PARTICIPANTS, chance) if is_planted else matched(values, owners, chance)
-            for (at, part), target in zip(places, found, strict=True):
-                targets[at][part] = target
-        return [tuple(of_answer) for of_answer in targets]
+        values = [length for lengths in of_answers for length in lengths]
+        of_parts = [owner for owner, lengths in zip(owners, of_answers, strict=True) for _ in lengths]
+        groups = [owner.group for owner in of_parts]
+        blocks = [owner.block for owner in of_parts]
+        if is_planted:
+            found = iter(matched_to(values, groups, blocks, PARTICIPANTS, chance))
+        else:
+            found = iter(matched(values, groups, blocks, chance))
+        return [tuple(next(found) for _ in lengths) for lengths in of_answers]
 
 
 def cut(text: str, number: int) -> str:
@@ -115,8 +108,3 @@ def _lengths(seen: SeenAnswer) -> list[float]:
     if seen.answer.labels is not None:
         return [float(len(seen.labels()))]
     return [float(len(counted_words(text))) for text in seen.texts()]
-
-
-def _stratum(seen: SeenAnswer) -> int:
-    """The number of messages of an excerpt; 0 of other answers."""
-    return len(seen.answer.messages or ())

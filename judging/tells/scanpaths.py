@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from judging.tells.matching import matched, matched_to
 from judging.tells.seen import PATHS, Point, SeenAnswer
-from judging.tells.transformation import PARTICIPANTS, Planted, Target, Transformation, refuse_unless
+from judging.tells.transformation import PARTICIPANTS, Owner, Planted, Target, Transformation, refuse_unless
 from serving.runs.answer_numbers import center, path_length
 
 HALF_A_PIXEL = 0.5 + 1e-6
@@ -93,16 +93,21 @@ class PathLength(Transformation):
         is_kept = len(first) == len(second) and first[:1] == second[:1]
         refuse_unless(is_kept and _has_factor(first, second), self.name, before.answer, after.answer)
 
-    def targets(self, answers: Sequence[SeenAnswer], groups: Sequence[str], chance: random.Random) -> list[Target]:
-        """Matched by rank among the groups."""
-        return [(target,) for target in matched([self.measure(seen) for seen in answers], groups, chance)]
+    def targets(self, answers: Sequence[SeenAnswer], owners: Sequence[Owner], chance: random.Random) -> list[Target]:
+        """Matched by rank among the groups of a block."""
+        lengths = [self.measure(seen) for seen in answers]
+        groups = [owner.group for owner in owners]
+        blocks = [owner.block for owner in owners]
+        return [(target,) for target in matched(lengths, groups, blocks, chance)]
 
     def plant_all(
-        self, answers: Sequence[SeenAnswer], groups: Sequence[str], chance: random.Random
+        self, answers: Sequence[SeenAnswer], owners: Sequence[Owner], chance: random.Random
     ) -> tuple[list[Planted], list[Target]]:
         """Machines' paths shortened to participants' lengths at their ranks; shorter ones stay, and are not reached."""
         lengths = [self.measure(seen) for seen in answers]
-        targets: list[Target] = [(target,) for target in matched_to(lengths, groups, PARTICIPANTS, chance)]
+        groups = [owner.group for owner in owners]
+        blocks = [owner.block for owner in owners]
+        targets: list[Target] = [(target,) for target in matched_to(lengths, groups, blocks, PARTICIPANTS, chance)]
         planted = []
         for seen, own, target in zip(answers, lengths, targets, strict=True):
             after = self.take_away(seen, target)

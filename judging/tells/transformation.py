@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,6 +22,18 @@ PARTICIPANTS = ""
 Target = tuple[float, ...]
 """What an answer is brought to, in the property's units, a number for each part that is matched; () for a property
 that goes altogether."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose an answer is, and with which answers it may be matched."""
+
+    group: str
+    """An agent's name, or :data:`PARTICIPANTS`."""
+    block: int
+    """The number of its block (:mod:`judging.tells.blocks`)."""
+    source: Hashable = None
+    """What several answers are excerpts of, and whose; None where an answer stands alone."""
 
 
 class AlteredError(Exception):
@@ -79,8 +91,8 @@ class Transformation(ABC):
         """Raises AlteredError where ``after`` differs from ``before`` in what may not change, whether the property was
         taken away or planted."""
 
-    def targets(self, answers: Sequence[SeenAnswer], groups: Sequence[str], chance: random.Random) -> list[Target]:
-        """The target of each answer. ``groups`` say whose each is: an agent's name, or :data:`PARTICIPANTS`."""
+    def targets(self, answers: Sequence[SeenAnswer], owners: Sequence[Owner], chance: random.Random) -> list[Target]:
+        """The target of each answer, which hangs on no answer of another block."""
         return [()] * len(answers)
 
     def plant(self, seen: SeenAnswer, donor: SeenAnswer) -> Planted:
@@ -92,30 +104,50 @@ class Transformation(ABC):
         return donors
 
     def take_away_all(
-        self, answers: Sequence[SeenAnswer], groups: Sequence[str], chance: random.Random
+        self, answers: Sequence[SeenAnswer], owners: Sequence[Owner], chance: random.Random
     ) -> tuple[list[SeenAnswer], list[Target]]:
         """All answers without the property, each checked, and their targets."""
-        targets = self.targets(answers, groups, chance)
+        targets = self.targets(answers, owners, chance)
         after = [self.take_away(seen, target) for seen, target in zip(answers, targets, strict=True)]
         for before, changed in zip(answers, after, strict=True):
             self.check(before, changed)
         return after, targets
 
     def plant_all(
-        self, answers: Sequence[SeenAnswer], groups: Sequence[str], chance: random.Random
+        self, answers: Sequence[SeenAnswer], owners: Sequence[Owner], chance: random.Random
     ) -> tuple[list[Planted], list[Target]]:
         """All answers, those of machines with participants' form of the property, each checked; and their targets.
 
-        A donor is drawn for each answer, so that an agent's answers are a sample of participants' distribution. Had
-        they exactly participants' numbers, a classifier would learn differences that are the other way round where it
-        judges (:mod:`judging.tells.matching`). Participants' answers stay."""
-        donors = [seen for seen, group in zip(answers, groups, strict=True) if group == PARTICIPANTS]
+        A donor is drawn for each answer from participants' answers in the same block: a classifier that judges a block
+        has not met the donors in another form. Participants' answers stay, and so do those of a block without any.
+
+        All excerpts of a conversation have one donor. A judge's list may show two of them. If each had its own, the
+        same messages would have two forms, and only a machine's would."""
+        donors: dict[int, list[SeenAnswer]] = {}
+        for seen, owner in zip(answers, owners, strict=True):
+            if owner.group == PARTICIPANTS:
+                donors.setdefault(owner.block, []).append(seen)
+        longest: dict[Hashable, SeenAnswer] = {}
+        for seen, owner in zip(answers, owners, strict=True):
+            of_source = longest.setdefault(owner.source, seen)
+            if len(seen.texts()) > len(of_source.texts()):
+                longest[owner.source] = seen
+        donor_of: dict[Hashable, SeenAnswer] = {}
         planted = []
-        for seen, group in zip(answers, groups, strict=True):
-            if group == PARTICIPANTS:
+        for seen, owner in zip(answers, owners, strict=True):
+            if owner.group == PARTICIPANTS:
                 planted.append(Planted(seen, True))
                 continue
-            changed = self.plant(seen, chance.choice(self.donors_for(seen, donors)))
+            if owner.block not in donors:
+                planted.append(Planted(seen, False))
+                continue
+            donor = donor_of.get(owner.source)
+            if donor is None:
+                whole = seen if owner.source is None else longest[owner.source]
+                donor = chance.choice(self.donors_for(whole, donors[owner.block]))
+            if owner.source is not None:
+                donor_of[owner.source] = donor
+            changed = self.plant(seen, donor)
             if changed.seen.is_empty():
                 changed = Planted(seen, False)
             self.check(seen, changed.seen)

@@ -13,7 +13,7 @@ import numpy as np
 from agents.stimuli import Asked
 from judging.tells.registry import AND, PLANT, TRANSFORMATIONS, in_order, version_sets
 from judging.tells.seen import SeenAnswer
-from judging.tells.transformation import PARTICIPANTS, Target
+from judging.tells.transformation import PARTICIPANTS, Owner, Target
 
 QUARTILES = (0, 0.25, 0.5, 0.75, 1)
 DIGITS = 6
@@ -58,28 +58,34 @@ class Versions:
 def make_versions(
     task: Asked,
     answers: Sequence[SeenAnswer],
-    groups: Sequence[str],
+    owners: Sequence[Owner],
     without: Sequence[str],
     plant: Sequence[str],
     seed: object,
 ) -> Versions:
-    """All versions of the answers to a task. ``groups`` say whose each is (:data:`PARTICIPANTS`, or an agent).
+    """All versions of the answers to a task. ``owners`` say whose each is, and its block.
 
     Names of transformations that are of other tasks are passed over. Raises AlteredError where a transformation changed
     what it may not."""
     made = Versions()
     for names in version_sets(in_order(without, task)):
         version = AND.join(names)
-        made.answers[version], targets = _without(task, answers, groups, names, seed)
+        made.answers[version], targets = _without(task, answers, owners, names, seed)
         if len(names) == 1:
-            made.changes.append(_change(version, task, answers, made.answers[version], groups, targets))
+            made.changes.append(_change(version, task, answers, made.answers[version], owners, targets))
     for name in in_order(plant, task, is_planted=True):
         version = f"{PLANT}{name}"
-        planted, targets = TRANSFORMATIONS[name].plant_all(answers, groups, _chance(seed, task, version))
+        planted, targets = TRANSFORMATIONS[name].plant_all(answers, owners, _chance(seed, task, version))
         made.answers[version] = [one.seen for one in planted]
         unreached = [not one.is_reached for one in planted]
-        made.changes.append(_change(version, task, answers, made.answers[version], groups, targets, unreached))
+        made.changes.append(_change(version, task, answers, made.answers[version], owners, targets, unreached))
     return made
+
+
+def needs_blocks(task: Asked, without: Sequence[str], plant: Sequence[str]) -> bool:
+    """Whether answers to a task are matched with others, or get their forms."""
+    is_matched = any(TRANSFORMATIONS[name].is_matched for name in in_order(without, task))
+    return is_matched or bool(in_order(plant, task, is_planted=True))
 
 
 def leaves_nothing(seen: SeenAnswer, without: Sequence[str]) -> bool:
@@ -98,14 +104,14 @@ def _chance(seed: object, task: Asked, name: str) -> random.Random:
 
 
 def _without(
-    task: Asked, answers: Sequence[SeenAnswer], groups: Sequence[str], names: Sequence[str], seed: object
+    task: Asked, answers: Sequence[SeenAnswer], owners: Sequence[Owner], names: Sequence[str], seed: object
 ) -> tuple[list[SeenAnswer], Sequence[Target]]:
     plain = [name for name in names if not TRANSFORMATIONS[name].is_matched]
     after = [_settled(seen, plain) for seen in answers] if plain else list(answers)
     targets: Sequence[Target] = [()] * len(after)
     for name in names:
         if TRANSFORMATIONS[name].is_matched:
-            after, targets = TRANSFORMATIONS[name].take_away_all(after, groups, _chance(seed, task, name))
+            after, targets = TRANSFORMATIONS[name].take_away_all(after, owners, _chance(seed, task, name))
     return after, targets
 
 
@@ -129,10 +135,11 @@ def _change(
     task: Asked,
     before: Sequence[SeenAnswer],
     after: Sequence[SeenAnswer],
-    groups: Sequence[str],
+    owners: Sequence[Owner],
     targets: Sequence[Target],
     unreached: Sequence[bool] = (),
 ) -> Change:
+    groups = [owner.group for owner in owners]
     is_changed = [first != second for first, second in zip(before, after, strict=True)]
     numbers = [number for target in targets for number in target]
     return Change(

@@ -10,10 +10,11 @@ from typing import Any
 
 from agents.errors import InputError
 from agents.stimuli import Asked
+from judging.tells.blocks import blocks_of
 from judging.tells.registry import in_order
 from judging.tells.seen import SeenAnswer
-from judging.tells.transformation import PARTICIPANTS
-from judging.tells.versions import Change, leaves_nothing, make_versions
+from judging.tells.transformation import PARTICIPANTS, Owner
+from judging.tells.versions import Change, leaves_nothing, make_versions, needs_blocks
 from judging.trial_sets.candidates import Candidate
 from judging.trial_sets.drawing import Order
 from serving.files.words import count, listed
@@ -35,6 +36,10 @@ class VersionChoices:
     """By task and group, how many answers a version would leave nothing of."""
     names: dict[Asked, list[str]] = field(default_factory=dict)
     """By task, the names of the versions."""
+    blocks: dict[Asked, int] = field(default_factory=dict)
+    """By task, the number of blocks; none of a task in which nothing is matched."""
+    missing: dict[Asked, dict[str, int]] = field(default_factory=dict)
+    """By task and group, in how many blocks the group has no answer; none of a group that is in all."""
 
     def __bool__(self) -> bool:
         return bool(self.without or self.plant)
@@ -56,10 +61,24 @@ class VersionChoices:
         groups = [_group(answer) for answer in drawn]
         if in_order(self.plant, task, is_planted=True) and PARTICIPANTS not in groups:
             raise InputError(f"plant: {task}: there are no answers of people whose form machines' answers could get")
-        made = make_versions(task, [_seen(answer) for answer in drawn], groups, self.without, self.plant, self.seed)
+        blocks: list[int] | None = None
+        if needs_blocks(task, self.without, self.plant):
+            stimuli = [answer.stimulus.id for answer in drawn]
+            blocks = blocks_of(stimuli, groups, random.Random(f"blocks {self.seed} {task}"))
+            number = len(set(blocks))
+            there = Counter(group for group, _ in set(zip(groups, blocks, strict=True)))
+            self.blocks[task] = number
+            self.missing[task] = {group: number - there[group] for group in sorted(there) if there[group] < number}
+        owners = [
+            Owner(group, block, (answer.record, answer.stimulus.id, answer.speaker))
+            for answer, group, block in zip(drawn, groups, blocks or [0] * len(groups), strict=True)
+        ]
+        made = make_versions(task, [_seen(answer) for answer in drawn], owners, self.without, self.plant, self.seed)
         self.changes += made.changes
         self.names[task] = list(made.answers)
         first = [replace(answer, version="") for answer in drawn]
+        if blocks is not None:
+            first = [replace(answer, block=block) for answer, block in zip(first, blocks, strict=True)]
         by_version = {"": first}
         for version, seen in made.answers.items():
             if version:
@@ -91,6 +110,9 @@ class VersionChoices:
             for change in self.changes:
                 if change.task == task:
                     yield f"  {_told(change)}"
+            for group, lacking in self.missing.get(task, {}).items():
+                blocks = f"{lacking:,} of {count(self.blocks[task], 'block')}"
+                yield f"  {_named(group)}: no answer in {blocks} of stimuli; there the others are matched without"
         for task, numbers in self.left_out.items():
             whose = listed([f"{number:,} from {_named(group)}" for group, number in sorted(numbers.items())])
             number = count(numbers.total(), "answer")

@@ -49,7 +49,8 @@ def measure_blindness(
             entry["version"] = version
         if of_task and "beside" not in of_task[0][0]:
             entry["tells"] = tells([trial for trial, _ in of_task], is_machine)
-        groups = [trial["shown"] for trial, _ in of_task]
+        # Answers that were matched with each other are held out together. Those as drawn were not.
+        groups = [str((version and key.get("block")) or trial["shown"]) for trial, key in of_task]
         if shows_delays := any(has_delays(trial) for trial, _ in of_task):
             entry["delays"] = True
         if min(is_machine.sum(), (~is_machine).sum()) >= LEAST and len(set(groups)) >= FOLDS:

@@ -2,9 +2,9 @@
 
 In ``TRIALS.key.csv`` ``sha256`` is the hash of the trial's canonical JSON, and ``catch`` is 1, ``swapped`` or 0. A pair
 of conversations has two truths: ``truth`` and ``beside_truth`` are "machine" where a machine speaks in the first, and
-in the second. In a control pair both are the same. A set with versions of its answers has two more columns:
+in the second. In a control pair both are the same. A set with versions of its answers has more columns:
 ``version`` names the transformations that were applied, and ``version_of`` is the trial of the same answer as it was
-drawn (:mod:`judging.tells`)."""
+drawn (:mod:`judging.tells`). A third, ``block``, numbers the stimuli whose answers were matched with each other."""
 
 import hashlib
 import io
@@ -34,7 +34,7 @@ COLUMNS = (
     *("trial", "sha256", "asked", "truth", "agent", "catch", "repeat_of", "stimulus", "benchmark_id", "run", "record"),
     *("sample", "speaker", "length", "said", "columns", *BESIDE, "turns", "delays", "objects"),
 )
-VERSION_COLUMNS = ("version", "version_of")  # of sets that have versions of their answers
+VERSION_COLUMNS = ("version", "version_of", "block")  # of sets that have versions of their answers
 TEXTS = ("trial", "sha256", "asked", "truth", "agent", "stimulus", "speaker", "repeat_of", "record", "said", *BESIDE)
 SWAPPED = "swapped"  # in `catch`: a scanpath on another picture
 STIMULUS_COLUMNS = ("topic", "domain", "word_class", "version", "mode")  # that scores may be told by, beside meta's
@@ -125,6 +125,7 @@ def _typed(cells: Mapping[str, str]) -> dict[str, Any]:
         **{name: orjson.loads(cells[name] or "{}") for name in ("delays", "objects")},
         "version": unguarded(cells["version"]) if "version" in cells else None,
         "version_of": unguarded(cells.get("version_of", "")) or None,
+        "block": int(cells["block"]) if cells.get("block") else None,
         **{f"meta.{name}": value for name, value in columns.items()},
     }
 
@@ -304,6 +305,7 @@ def _key_row(candidate: Candidate, repeat_of: str) -> dict[str, Any]:
         "objects": orjson.dumps(_objects(stimulus.row)).decode(),
         "version": candidate.version,
         "version_of": None,
+        "block": candidate.block,
     }
 
 

@@ -8,8 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from agents.errors import InputError
 from judging import judge
 from judging import trials as draw_trials
+from judging.judges.asking import ask_judges
 from judging.judges.trained import TrainedJudge, in_versions
 from judging.scores.verdicts import open_verdicts, read_answers, read_verdicts
 from judging.statistics.verdict_table import as_drawn
@@ -43,9 +45,8 @@ def margins(out: Path, judge_name: str) -> dict[str, dict[str, tuple[float, int]
     return found
 
 
-@pytest.mark.parametrize("split", ["stimulus", "row", "speaker"])
-def test_versions_have_the_folds_of_the_answers_as_drawn(drawn: Path, tmp_path: Path, split: str) -> None:
-    settings = {"split": split} if split != "speaker" else {"equal": True, "train": 30}
+@pytest.mark.parametrize("settings", [{}, {"equal": True, "train": 30}])
+def test_versions_have_the_folds_of_the_answers_as_drawn(drawn: Path, tmp_path: Path, settings: dict[str, Any]) -> None:
     judge(drawn, "cue-punctuation", tmp_path / "V", settings={"cue-punctuation": settings}, here=True)
     found = margins(tmp_path / "V", "cue-punctuation")
     assert len(found) == 8
@@ -55,6 +56,31 @@ def test_versions_have_the_folds_of_the_answers_as_drawn(drawn: Path, tmp_path: 
             assert fold == found[""][first][1]
             if "case" not in version:  # there is no mark, and all are of one length: nothing has changed
                 assert margin == found[""][first][0]
+
+
+def test_folds_are_of_whole_blocks(drawn: Path, tmp_path: Path) -> None:
+    """Answers of a block were matched with each other: to learn from some would be to learn about the others."""
+    judge(drawn, "cue-punctuation", tmp_path / "V", here=True)
+    key = read_trial_key(drawn.with_name("T.key.csv"))
+    folds: dict[int, set[int]] = defaultdict(set)
+    for first, (_, fold) in margins(tmp_path / "V", "cue-punctuation")[""].items():
+        folds[key[first]["block"]].add(fold)
+    assert len(folds) == 10  # of four of the 40 stimuli each
+    assert {len(of_block) for of_block in folds.values()} == {1}
+    assert len({fold for of_block in folds.values() for fold in of_block}) == 10
+
+
+def test_what_learns_from_answers_of_the_same_block_is_refused(drawn: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        judge(drawn, "cue-punctuation", tmp_path / "V", settings={"cue-punctuation": {"split": "row"}}, here=True)
+    assert "split=row learns from answers that were matched with those that it judges" in str(caught.value.problems)
+
+
+def test_a_grid_of_all_versions_is_refused(drawn: Path) -> None:
+    """It would show each answer several times, and all forms of it to one judge."""
+    with pytest.raises(InputError) as caught:
+        ask_judges(drawn, "llm-judge-openai-papers")
+    assert "judge this set without grid" in str(caught.value.problems)
 
 
 def test_versions_that_change_no_answer_are_not_learned_again(

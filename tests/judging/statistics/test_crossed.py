@@ -8,7 +8,7 @@ import pytest
 import statsmodels.api as sm
 from scipy.stats import t as student
 
-from judging.statistics.crossed import Crossed, crossed
+from judging.statistics.crossed import Crossed, crossed, unseen
 from judging.statistics.jackknife import Clusters, Codes, Floats
 
 BOTH = np.array([0.5, -0.5])  # the weights of a first and a second version
@@ -46,9 +46,8 @@ def units_of(rows: pd.DataFrame) -> Codes:
 
 def of_rows(rows: pd.DataFrame) -> Crossed:
     weights, errors = weights_of(rows)
-    return crossed(
-        np.array([(weights * rows["right"]).sum()]), weights[None], errors[None], clusters_of(rows), units_of(rows)
-    )
+    added = unseen(weights[None], errors[None], rows["person"].to_numpy() >= 0, units_of(rows))
+    return crossed(np.array([(weights * rows["right"]).sum()]), weights[None], errors[None], clusters_of(rows), added)
 
 
 def test_the_variance_is_that_of_statsmodels_on_differences() -> None:
@@ -122,7 +121,7 @@ def test_where_nothing_changes_each_side_counts_as_if_half_an_answer_did() -> No
 def test_a_sum_without_verdicts_is_not_known() -> None:
     rows, _ = drawn_design(3, 5, 1, 0)
     none = np.zeros((1, len(rows)))
-    result = crossed(np.array([0.5]), none, none, clusters_of(rows), units_of(rows))
+    result = crossed(np.array([0.5]), none, none, clusters_of(rows), np.zeros(1))
     assert np.isnan([result.value, result.variance, result.freedom, *result.interval(), result.p()]).all()
 
 

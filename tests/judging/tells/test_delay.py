@@ -12,7 +12,7 @@ from judging.cards.steps import tells_of
 from judging.tells.registry import TRANSFORMATIONS, check_names
 from judging.tells.seen import SeenAnswer
 from judging.tells.transformation import PARTICIPANTS
-from tests.judging.tells.test_transformations import caption, taken, talk, timed
+from tests.judging.tells.test_transformations import caption, owned, taken, talk, timed
 
 DELAY = TRANSFORMATIONS["delay"]
 
@@ -70,10 +70,10 @@ def test_a_short_excerpt_is_no_donor_of_a_long_one() -> None:
     short = timed(("a", None), ("b", 1.0), speaker="B")
     long = timed(*[("a", None), *[("b", float(number)) for number in range(2, 9)]], speaker="B")
     machine = timed(*[("a", None), *[("b", 20.0) for _ in range(7)]], speaker="B")
-    groups = [PARTICIPANTS] * 9 + ["m"] * 50
-    planted, _ = DELAY.plant_all([*[short] * 8, long, *[machine] * 50], groups, random.Random(0))
+    owners = owned([PARTICIPANTS] * 9 + ["m"] * 50)
+    planted, _ = DELAY.plant_all([*[short] * 8, long, *[machine] * 50], owners, random.Random(0))
     assert {tuple(one.seen.delays()) for one in planted[9:]} == {(2.0, 4.0, 6.0, 8.0)}
-    planted, _ = DELAY.plant_all([*[short] * 9, *[machine] * 50], groups, random.Random(0))
+    planted, _ = DELAY.plant_all([*[short] * 9, *[machine] * 50], owners, random.Random(0))
     assert {tuple(one.seen.delays()) for one in planted[9:]} == {(1.0,) * 4}
 
 
@@ -85,7 +85,7 @@ def test_planted_delays_have_participants_distribution() -> None:
 
     people = [of(4.0) for _ in range(200)]
     machines = [of(20.0) for _ in range(200)]
-    planted, _ = DELAY.plant_all([*people, *machines], [PARTICIPANTS] * 200 + ["m"] * 200, random.Random(0))
+    planted, _ = DELAY.plant_all([*people, *machines], owned([PARTICIPANTS] * 200 + ["m"] * 200), random.Random(0))
     of_people = [DELAY.measure(seen) for seen in people]
     assert scipy.stats.ks_2samp(of_people, [DELAY.measure(seen) for seen in machines]).pvalue < 1e-6
     assert scipy.stats.ks_2samp(of_people, [DELAY.measure(one.seen) for one in planted[200:]]).pvalue > 0.05

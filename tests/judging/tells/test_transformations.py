@@ -18,10 +18,10 @@ from agents.language.words.vocabulary import lemma
 from agents.stimuli import SHOWN, Asked, ShownAnswer
 from agents.word_boundaries import count_words, counted_words
 from judging.tells.hedges import hedges, without_hedges
-from judging.tells.matching import matched
+from judging.tells.matching import matched, matched_to
 from judging.tells.registry import TRANSFORMATIONS
 from judging.tells.seen import SeenAnswer
-from judging.tells.transformation import PARTICIPANTS, AlteredError, Transformation
+from judging.tells.transformation import PARTICIPANTS, AlteredError, Owner, Transformation
 
 CHANCE = random.Random(0)
 PIECES = (
@@ -61,6 +61,11 @@ texts = st.one_of(phrases, printable).map(lambda text: " ".join(text.split())).f
 
 def caption(text: str) -> SeenAnswer:
     return SeenAnswer("image_captioning", ShownAnswer(text=text))
+
+
+def owned(groups: Sequence[str], blocks: Sequence[int] | None = None) -> list[Owner]:
+    """Whose answers are, in one block where there are no ``blocks``."""
+    return [Owner(group, block) for group, block in zip(groups, blocks or [1] * len(groups), strict=True)]
 
 
 def word(text: str) -> SeenAnswer:
@@ -250,7 +255,7 @@ def test_groups_are_samples_of_one_distribution_afterwards() -> None:
         for _ in range(300):
             answers.append(caption(" ".join(["word"] * chance.randint(least, most))))
             groups.append(group)
-    after, targets = of("length").take_away_all(answers, groups, random.Random(0))
+    after, targets = of("length").take_away_all(answers, owned(groups), random.Random(0))
     before = lengths_of("length", answers, groups)
     lengths = lengths_of("length", after, groups)
     for first, second in itertools.combinations(sizes, 2):
@@ -263,24 +268,63 @@ def test_groups_are_samples_of_one_distribution_afterwards() -> None:
 
 
 def test_what_training_answers_have_too_much_of_the_others_do_not_lack() -> None:
-    """Where all groups have exactly the same numbers, the difference of means in one half of the answers is that of the
-    other half with the other sign: their correlation is -1, and a classifier that learns it is wrong elsewhere."""
+    """Were all answers matched at once, the difference of means in one half of the answers would be that of the other
+    half with the other sign: their correlation would be -1, and a classifier that learns it is wrong elsewhere."""
     halves = []
     for seed in range(300):
         chance = random.Random(seed)
         values = [chance.gauss(10, 3) + (place >= 80) for place in range(160)]
-        lengths = matched(values, [PARTICIPANTS] * 80 + ["a"] * 80, chance)
-        half = [place % 2 == 0 for place in range(160)]
+        blocks = [place % 20 for place in range(160)]
+        lengths = matched(values, [PARTICIPANTS] * 80 + ["a"] * 80, blocks, chance)
         means = []
         for is_first in (True, False):
-            sides = [
-                np.mean([lengths[place] for place in range(at, at + 80) if half[place] is is_first]) for at in (0, 80)
-            ]
+            in_half = [(block < 10) is is_first for block in blocks]
+            sides = [np.mean([lengths[place] for place in range(at, at + 80) if in_half[place]]) for at in (0, 80)]
             means.append(sides[0] - sides[1])
         halves.append(means)
     correlation = np.corrcoef(np.array(halves).T)[0, 1]
     assert abs(correlation) < 0.15  # 2.6 standard errors
-    assert abs(np.mean(halves)) < 0.1  # and neither group stays longer
+    assert abs(np.mean(halves)) < 0.02  # and neither group stays longer
+
+
+def test_answers_of_another_block_change_nothing() -> None:
+    groups = [PARTICIPANTS, "a", "a"] * 8
+    blocks = [place // 12 for place in range(24)]
+    chance = random.Random(7)
+    values = [chance.gauss(10, 3) for _ in groups]
+    others = values[:12] + [value + 100 for value in values[12:]]
+    first = matched(values, groups, blocks, random.Random(1))
+    assert matched(others, groups, blocks, random.Random(1))[:12] == first[:12] != values[:12]
+    planted = matched_to(values, groups, blocks, PARTICIPANTS, random.Random(1))
+    assert matched_to(others, groups, blocks, PARTICIPANTS, random.Random(1))[:12] == planted[:12] != values[:12]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.sampled_from("abc"), st.integers(0, 3)), min_size=1, max_size=60),
+    st.integers(0, 9),
+)
+def test_a_matched_value_is_of_its_block_and_no_larger(answers: list[tuple[int, str, int]], seed: int) -> None:
+    values = [float(value) for value, _, _ in answers]
+    groups = [group for _, group, _ in answers]
+    blocks = [block for _, _, block in answers]
+    for (value, _, block), target in zip(answers, matched(values, groups, blocks, random.Random(seed)), strict=True):
+        assert target <= value
+        assert target in [other for other, _, its_block in answers if its_block == block]
+
+
+def test_groups_of_other_sizes_have_the_same_moments() -> None:
+    """Three answers of a participant to a stimulus beside one of an agent: in the long run both are as long."""
+    chance = random.Random(11)
+    groups = [PARTICIPANTS, PARTICIPANTS, PARTICIPANTS, "a"] * 4000
+    blocks = [place // 16 for place in range(len(groups))]
+    values = [chance.gauss(10, 3) for _ in groups]
+    found: dict[str, list[float]] = {}
+    for group, target in zip(groups, matched(values, groups, blocks, chance), strict=True):
+        found.setdefault(group, []).append(target)
+    for power in (1, 2):
+        both = [np.array(of_group) ** power for of_group in found.values()]
+        error = np.sqrt(sum(of_group.var() / len(of_group) for of_group in both))
+        assert abs(both[0].mean() - both[1].mean()) < 4 * error
 
 
 def test_groups_of_other_sizes_are_samples_of_one_distribution() -> None:
@@ -289,7 +333,7 @@ def test_groups_of_other_sizes_are_samples_of_one_distribution() -> None:
     groups = [group for group, number in sizes.items() for _ in range(number)]
     answers = [drawn_path(chance) for _ in groups]
     for name in ("length", "path_length"):
-        after, _ = of(name).take_away_all(answers, groups, random.Random(0))
+        after, _ = of(name).take_away_all(answers, owned(groups), random.Random(0))
         values = lengths_of(name, after, groups)
         for first, second in itertools.combinations(sizes, 2):
             assert scipy.stats.ks_2samp(values[first], values[second]).pvalue > 0.05
@@ -302,13 +346,14 @@ def lengths_of(name: str, answers: Sequence[SeenAnswer], groups: Sequence[str]) 
     return values
 
 
-def test_messages_are_matched_within_excerpts_of_as_many_messages() -> None:
-    short = [talk("one two three", "x"), talk("one", "x")]
-    long = [talk("a b c d e", "x", "a b c d"), talk("a b c d", "x", "a b")]
-    after, targets = of("length").take_away_all([*short, *long], [PARTICIPANTS, "m"] * 2, random.Random(0))
-    assert [len(target) for target in targets] == [1, 1, 2, 2]
-    assert [seen.texts() for seen in after[:2]] == [["one"], ["one"]]
-    assert all(number in (2, 4) for target in targets[2:] for number in target)  # and none of the short excerpts' one
+def test_each_message_of_a_conversation_is_matched_by_itself() -> None:
+    people = [talk("one two three", "x", "one two"), talk("one", "x")]
+    machines = [talk("a b c d e", "x", "a b c d"), talk("a b c d e f", "x")]
+    owners = owned([PARTICIPANTS] * 2 + ["m"] * 2)
+    after, targets = of("length").take_away_all([*people, *machines], owners, random.Random(0))
+    assert [len(target) for target in targets] == [2, 1, 2, 1]
+    assert [seen.texts() for seen in after[:2]] == [["one two three", "one two"], ["one"]]
+    assert [seen.texts() for seen in after[2:]] == [["a b", "a"], ["a b c"]]  # in the order of their lengths
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -386,8 +431,8 @@ def test_planting_changes_machines_alone_and_passes_the_check(name: str) -> None
     for task in of(name).plant_tasks:
         answers = [answer_of(task, chance) for _ in range(300)]
         groups = [chance.choice([PARTICIPANTS, "a", "b"]) for _ in answers]
-        planted, _ = of(name).plant_all(answers, groups, random.Random(0))
-        again, _ = of(name).plant_all(answers, groups, random.Random(0))
+        planted, _ = of(name).plant_all(answers, owned(groups), random.Random(0))
+        again, _ = of(name).plant_all(answers, owned(groups), random.Random(0))
         assert again == planted
         for before, group, after in zip(answers, groups, planted, strict=True):
             of(name).check(before, after.seen)
@@ -405,7 +450,7 @@ def test_planted_case_end_marks_and_hedges_are_distributed_as_participants() -> 
         "punctuation": lambda text: text.rstrip(string.punctuation) != text and text[-1],
         "hedging": lambda text: hedges(text),
     }.items():
-        planted, _ = of(name).plant_all([*people, *machines], groups, random.Random(1))
+        planted, _ = of(name).plant_all([*people, *machines], owned(groups), random.Random(1))
         texts = [one.seen.texts()[0] for one in planted]
         of_machines = Counter(map(str, map(form, texts[20:])))
         of_people = Counter(map(str, map(form, texts[:20])))
@@ -421,7 +466,8 @@ def test_planted_plurals_are_plurals() -> None:
     machines = [
         word(one) for one in ("box", "city", "mouse", "dog", "child", "man", "happiness", "tables", "xqzt", "leaf")
     ]
-    planted, _ = of("inflection").plant_all([*people, *machines], [PARTICIPANTS] * 20 + ["m"] * 10, random.Random(0))
+    owners = owned([PARTICIPANTS] * 20 + ["m"] * 10)
+    planted, _ = of("inflection").plant_all([*people, *machines], owners, random.Random(0))
     for before, after in zip(machines, planted[20:], strict=True):
         assert lemma(after.seen.texts()[0]) == lemma(before.texts()[0])
     both = {
@@ -439,7 +485,8 @@ def test_planted_plurals_are_plurals() -> None:
 def test_planted_lengths_are_participants_where_they_can_be() -> None:
     people = [caption(" ".join("x" * number)) for number in (2, 4, 6)]
     machines = [caption(" ".join("y" * number)) for number in (1, 9, 9)]
-    planted, targets = of("length").plant_all([*people, *machines], [PARTICIPANTS] * 3 + ["m"] * 3, random.Random(0))
+    owners = owned([PARTICIPANTS] * 3 + ["m"] * 3)
+    planted, targets = of("length").plant_all([*people, *machines], owners, random.Random(0))
     assert {target[0] for target in targets[3:]} <= {2, 4, 6}
     for one, before, target in zip(planted[3:], machines, targets[3:], strict=True):
         assert of("length").measure(one.seen) == min(of("length").measure(before), target[0])

@@ -9,18 +9,18 @@ from agents.errors import InputError
 from agents.stimuli import TASKS, Asked
 from judging.tells.registry import TRANSFORMATIONS, check_names, in_order, version_sets
 from judging.tells.seen import SeenAnswer
-from judging.tells.transformation import PARTICIPANTS, AlteredError
+from judging.tells.transformation import PARTICIPANTS, AlteredError, Owner
 from judging.tells.versions import leaves_nothing, make_versions
-from tests.judging.tells.test_transformations import answer_of, caption
+from tests.judging.tells.test_transformations import answer_of, caption, owned
 
 ALL = tuple(TRANSFORMATIONS)
 
 
-def drawn(task: Asked, seed: int = 0, number: int = 60) -> tuple[list[SeenAnswer], list[str]]:
+def drawn(task: Asked, seed: int = 0, number: int = 60) -> tuple[list[SeenAnswer], list[Owner]]:
     chance = random.Random(f"{seed} {task}")
     answers = [answer_of(task, chance) for _ in range(number)]
     usable = [seen for seen in answers if not leaves_nothing(seen, ALL)]
-    return usable, [chance.choice([PARTICIPANTS, "a", "b"]) for _ in usable]
+    return usable, owned([chance.choice([PARTICIPANTS, "a", "b"]) for _ in usable])
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_versions_are_each_alone_all_and_all_but_each(names: tuple[str, ...], se
 
 def test_names_stand_in_the_order_of_application() -> None:
     assert in_order(("length", "case", "path_length", "hedging"), "image_captioning") == ["hedging", "case", "length"]
-    answers, groups = drawn("image_captioning")
-    made = make_versions("image_captioning", answers, groups, ("length", "case"), ("length",), 1)
+    answers, owners = drawn("image_captioning")
+    made = make_versions("image_captioning", answers, owners, ("length", "case"), ("length",), 1)
     assert list(made.answers) == ["", "case", "length", "case+length", "plant:length"]
 
 
@@ -51,8 +51,8 @@ def test_after_all_each_again_changes_nothing(task: Asked) -> None:
     """But for a phrase that a cut leaves: "Well, I think so." has no hedge, and its first three words have one."""
     answers, _ = drawn(task, number=90)
     answers = answers[: len(answers) // 3 * 3]
-    groups = [PARTICIPANTS, "a", "b"] * (len(answers) // 3)
-    versions = make_versions(task, answers, groups, ALL, (), 1)
+    owners = owned([PARTICIPANTS, "a", "b"] * (len(answers) // 3))
+    versions = make_versions(task, answers, owners, ALL, (), 1)
     names = in_order(ALL, task)
     last = versions.answers["+".join(names)]
     for name in names:
@@ -64,7 +64,7 @@ def test_after_all_each_again_changes_nothing(task: Asked) -> None:
             elif name != "hedging" or "length" not in names:
                 assert transformation.take_away(seen, ()) == seen
     if "length" in names and task != "conversation":  # of which the groups have other numbers of messages
-        again, _ = TRANSFORMATIONS["length"].take_away_all(last, groups, random.Random(9))
+        again, _ = TRANSFORMATIONS["length"].take_away_all(last, owners, random.Random(9))
         for seen, before in zip(again, last, strict=True):
             assert TRANSFORMATIONS["length"].measure(seen) <= TRANSFORMATIONS["length"].measure(before)
     without_length = versions.answers["+".join(name for name in names if name != "length")]
@@ -74,9 +74,9 @@ def test_after_all_each_again_changes_nothing(task: Asked) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_what_is_taken_away_measures_the_same_in_all_answers(task: Asked) -> None:
-    answers, groups = drawn(task)
+    answers, owners = drawn(task)
     names = [name for name in in_order(ALL, task) if not TRANSFORMATIONS[name].is_matched]
-    versions = make_versions(task, answers, groups, names, (), 1)
+    versions = make_versions(task, answers, owners, names, (), 1)
     for version, seen in versions.answers.items():
         for name in version.split("+") if version else ():
             values = {round(TRANSFORMATIONS[name].measure(one), 9) for one in seen}
@@ -85,7 +85,7 @@ def test_what_is_taken_away_measures_the_same_in_all_answers(task: Asked) -> Non
 
 def test_lemmas_that_make_a_hedge_lose_it_too() -> None:
     seen = caption("I guessed it is a dog")
-    made = make_versions("image_captioning", [seen], [PARTICIPANTS], ("hedging", "inflection"), (), 0)
+    made = make_versions("image_captioning", [seen], owned([PARTICIPANTS]), ("hedging", "inflection"), (), 0)
     assert made.answers["hedging"][0].texts() == ["I guessed it is a dog"]
     assert made.answers["inflection"][0].texts() == ["I guess it is a dog"]
     assert made.answers["hedging+inflection"][0].texts() == ["It is a dog"]
@@ -99,18 +99,18 @@ def test_answers_of_which_nothing_would_be_left_are_known_before() -> None:
 
 
 def test_versions_follow_from_the_seed() -> None:
-    answers, groups = drawn("attention_prediction")
+    answers, owners = drawn("attention_prediction")
     plant = ("first_fixation", "path_length")
-    first = make_versions("attention_prediction", answers, groups, ("length",), plant, 1)
-    assert first.answers == make_versions("attention_prediction", answers, groups, ("length",), plant, 1).answers
-    other = make_versions("attention_prediction", answers, groups, ("length",), plant, 2)
+    first = make_versions("attention_prediction", answers, owners, ("length",), plant, 1)
+    assert first.answers == make_versions("attention_prediction", answers, owners, ("length",), plant, 1).answers
+    other = make_versions("attention_prediction", answers, owners, ("length",), plant, 2)
     assert first.answers["plant:first_fixation"] != other.answers["plant:first_fixation"]
 
 
 def test_changes_are_counted_by_group() -> None:
     answers = [caption(text) for text in ("A dog", "a dog", "A Cat", "the big cat")]
-    groups = [PARTICIPANTS, PARTICIPANTS, "people", "people"]  # an agent may have any name
-    made = make_versions("image_captioning", answers, groups, ("case", "length"), ("length",), 0)
+    owners = owned([PARTICIPANTS, PARTICIPANTS, "people", "people"])  # an agent may have any name
+    made = make_versions("image_captioning", answers, owners, ("case", "length"), ("length",), 0)
     case, length, planted = [change.noted() for change in made.changes]
     assert case == {
         "version": "case",
@@ -129,7 +129,7 @@ def test_changes_are_counted_by_group() -> None:
 def test_a_transformation_that_changes_too_much_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(TRANSFORMATIONS["case"]), "take_away", lambda self, seen, target: seen.with_texts(["x"]))
     with pytest.raises(AlteredError, match="case changed"):
-        make_versions("image_captioning", [caption("A dog")], [PARTICIPANTS], ("case",), (), 0)
+        make_versions("image_captioning", [caption("A dog")], owned([PARTICIPANTS]), ("case",), (), 0)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,20 @@ def test_all_problems_are_told_at_once() -> None:
 
 def test_pairs_of_all_transformations_pass_their_checks() -> None:
     for task in TASKS:
-        answers, groups = drawn(task, seed=2, number=20)
+        answers, owners = drawn(task, seed=2, number=20)
         for both in combinations(in_order(ALL, task), 2):
-            made = make_versions(task, answers, groups, both, (), 0)
+            made = make_versions(task, answers, owners, both, (), 0)
             assert [len(of_version) for of_version in made.answers.values()] == [len(answers)] * 4
+
+
+def test_all_excerpts_of_a_conversation_have_one_donor() -> None:
+    """A judge's list may show two excerpts of a conversation: the same messages must have the same form in both."""
+    people = [answer_of("conversation", random.Random(number)) for number in range(40)]
+    marks = [seen.with_texts([f"yes{'!' * (number % 7)}" for _ in seen.texts()]) for number, seen in enumerate(people)]
+    machine = [seen.with_texts(["no" for _ in seen.texts()]) for seen in people[:20]]
+    owners = [Owner(PARTICIPANTS, 1, ("people", number)) for number in range(40)]
+    owners += [Owner("m", 1, ("m", number // 2)) for number in range(20)]  # two excerpts of each
+    made = make_versions("conversation", [*marks, *machine], owners, (), ("punctuation",), 1)
+    ends = [{text.removeprefix("no") for text in seen.texts()} for seen in made.answers["plant:punctuation"][40:]]
+    assert ends[::2] == ends[1::2]
+    assert len({tuple(sorted(of_answer)) for of_answer in ends}) > 2

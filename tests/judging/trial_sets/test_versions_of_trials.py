@@ -70,6 +70,22 @@ def test_every_answer_is_there_in_every_version(out: Path) -> None:
                     assert trial["answer"] == drawn["answer"]
 
 
+def test_answers_that_were_matched_are_in_blocks_of_whole_stimuli(out: Path, run: Path, tmp_path: Path) -> None:
+    for task in TASKS:
+        versions = by_version(out, task)
+        block_of: dict[str, str] = {}
+        for answers in versions.values():
+            for _, key in answers.values():
+                assert block_of.setdefault(key["stimulus"], key["block"]) == key["block"]
+        assert len(set(block_of.values())) >= min(len(block_of), 2)
+        assert all(block.isdigit() for block in block_of.values())
+    rows = read_trial_key(key_path(out))
+    assert {row["block"] for row in rows.values() if row["catch"]} == {None}
+    plain = tmp_path / "T"
+    assert compose(run, "--out", plain, "--task", "caption", "--seed", 5, "--without", "case") == 0
+    assert {row["block"] for row in read_trial_key(key_path(plain)).values()} == {None}  # nothing is matched
+
+
 def test_the_answers_as_drawn_are_those_without_versions(out: Path, run: Path, tmp_path: Path) -> None:
     plain = tmp_path / "T"
     assert compose(run, "--out", plain, "--lengths", "3,6", "--seed", 5) == 0

@@ -83,7 +83,8 @@ def study(draw: Draw, design: Design, number: int) -> tuple[dict[Cell, tuple[flo
         remains = truths[rest.agent, rest.gone]
         together = truths[rest.agent, DRAWN] - remains
         missed[rest.agent, "all", "remains"] = (remains, not rest.remains.low <= remains <= rest.remains.high)
-        missed[rest.agent, "all", "together"] = (together, not rest.above.low <= together <= rest.above.high)
+        if len({row.tell for row in changes}) > 1:  # of one tell it is the same as that alone
+            missed[rest.agent, "all", "together"] = (together, not rest.above.low <= together <= rest.above.high)
     return missed, found
 
 

@@ -10,11 +10,11 @@ independent missed the true change in 6 to 10 % of studies, where 5 % are due.
 Answers of different blocks have nothing in common. A classifier's folds are made of whole blocks, and errors of changes
 are added up within blocks, so that both are right again.
 
-**How large.** In a larger block less is cut, as the shortest of a few answers is shorter than that of many at the same
-rank. With more blocks the variance between them is known better. A block has :data:`SIZE` stimuli that the group with
-the fewest answers has answered; less, if there would be fewer than :data:`FEW` blocks. An agent that has answered fewer
-than :data:`FEW` stimuli does not count: for its sake the others would be in two or three blocks. Where it has no
-answer, others are matched without it.
+**How large.** In a larger block answers keep more, as the shortest of a few answers is shorter than that of many at
+the same rank. With more blocks the variance between them is known better. A block has :data:`SIZE` stimuli that the
+group with the fewest answers has answered, or fewer where there would not be :data:`FEW` blocks. An agent that has
+answered fewer than :data:`FEW` stimuli does not count: for its sake the others would be in two or three blocks. Where
+it has no answer, others are matched without it.
 """
 
 import random

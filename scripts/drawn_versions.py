@@ -332,7 +332,7 @@ def _judged(
     of_models = np.array([share(model, _further_like(design), at) for model in judge.models])
     fold = np.array([row["fold"] for row in raw])
     shares = [float(of_models[fold[answers.speaker == of], of].mean()) for of in range(len(SHIFTS))]
-    table = table.assign(judge_kind="machine", margin=margin, spread=[row["spread"] for row in raw])
+    table = table.assign(judge_kind="machine", margin=margin, moves=[row["moves"] for row in raw])
     return table.assign(block=answers.block), shares
 
 

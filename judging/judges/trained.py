@@ -25,8 +25,8 @@ from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import Asked, JudgementStimulus, Stimulus
 from judging.judges.features import Features
+from judging.judges.moves import moves_of_margins
 from judging.judges.papers_classifiers import PARTITIONS
-from judging.judges.spread import spread_of_margins
 from judging.trial_sets.cues import Trial, grouped_folds
 from judging.trial_sets.trial_set import KeyRow, Keys, read_trial_key
 
@@ -188,9 +188,9 @@ class TrainedJudge(Agent[T]):
         self, trials: Sequence[Trial], keys: Sequence[KeyRow], inputs: Mapping[str, Features]
     ) -> dict[str, dict[str, Any]]:
         """By trial, if it could be judged, its mean ``margin`` (above 0: a machine) and the first ``fold`` and held-out
-        ``agent``; in a set of several versions of answers, ``spread`` (:mod:`judging.judges.spread`). Where verdicts
-        are several, ``parts`` are those that count: of each of ``inputs``, partition, agent trained on, and sentence.
-        Raises UnavailableError."""
+        ``agent``; in a set of several versions of answers, the first ``moves`` (:mod:`judging.judges.moves`), None
+        where they are not known. Where verdicts are several, ``parts`` are those that count: of each of ``inputs``,
+        partition, agent trained on, and sentence. Raises UnavailableError."""
         settings = self.settings
         of_task = PARTITIONS.get(trials[0]["asked"], 1)
         verdicts_by_place: dict[int, list[tuple[bool, dict[str, Any]]]] = defaultdict(list)
@@ -210,8 +210,8 @@ class TrainedJudge(Agent[T]):
             of_first = {"fold": first["fold"], "split": settings.split, "agent": first.get("agent")}
             raw[trials[place]["id"]] = {"margin": margin, **of_first}
             if has_versions:
-                spread = float(np.mean([part.pop("spread") for _, part in of_trial]))
-                raw[trials[place]["id"]]["spread"] = None if np.isnan(spread) else spread
+                moves = [part.pop("moves") for _, part in of_trial]
+                raw[trials[place]["id"]]["moves"] = moves[0]
             if is_several:
                 raw[trials[place]["id"]]["parts"] = [part for counts, part in of_trial if counts]
         return raw
@@ -222,7 +222,7 @@ class TrainedJudge(Agent[T]):
         """The verdicts of a single partition, each as (place of its trial, whether it counts, verdict).
 
         A verdict is a dict with ``margin`` (above 0: a machine), ``fold``, and the held-out ``agent``; in a set of
-        several versions of answers also ``spread``, NaN where models are held out by something else than folds. With
+        several versions of answers also ``moves``, None where models are held out by something else than folds. With
         the setting ``sentences`` each row of ``inputs`` has one; else the mean margin of a trial's rows is one.
 
         All masks are over trials, but for those whose name has ``rows``: these are places in ``inputs``, of which a
@@ -272,11 +272,14 @@ class TrainedJudge(Agent[T]):
             for place, counted, margin in zip(owners.tolist(), is_counted.tolist(), margins.tolist(), strict=True):
                 found.append((place, counted, {"margin": margin, "fold": fold, met: agent or None}))
         if has_versions:
-            spread = np.full(len(trials), np.nan)
+            moves = np.full((1, len(trials)), np.nan)
             if settings.split in ("stimulus", "row"):
-                spread = spread_of_margins(np.array(of_models).reshape(-1, len(trials)), own)
+                moves = moves_of_margins(np.array(of_models).reshape(-1, len(trials)), own)
+            are_known = not np.isnan(moves).any()
             for place, _, verdict in found:
-                verdict["spread"] = float(spread[place])
+                verdict["moves"] = None
+                if are_known:  # four digits are enough for a variance, and records stay short
+                    verdict["moves"] = [float(f"{move:.4g}") for move in moves[:, place].tolist()]
         yield from found
 
     def _margins(self, rows: NDArray[np.float64], truth: Marks, tested: NDArray[np.float64]) -> NDArray[np.float64]:

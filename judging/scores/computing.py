@@ -65,7 +65,7 @@ UNREAD = (
     "version",
     "version_of",
     "block",
-    "spread",
+    "moves",
 )
 OF_PAIRS = ("beside_truth", "beside_agent", "beside_speaker")
 

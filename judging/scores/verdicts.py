@@ -330,8 +330,8 @@ def _verdicts(run: JudgedRun) -> Iterator[dict[str, Any]]:
                 "margin": raw.get("margin"),
                 "fold": raw.get("fold"),
             }
-            if "spread" in raw:  # of sets with several versions of answers
-                verdict["spread"] = raw["spread"]
+            if "moves" in raw:  # of sets with several versions of answers
+                verdict["moves"] = raw["moves"]
             context = {**_of_study(record), **keys[trial], "folder": run.name}
             if "parts" not in raw:
                 yield verdict | context

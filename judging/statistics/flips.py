@@ -38,7 +38,7 @@ class Flips:
     """Variances of a change of detectability, if verdicts on different answers were independent."""
 
     by_margins: float
-    """By how many verdicts change as margins say."""
+    """By how many verdicts change as margins say; ``by_verdicts`` where they are many."""
     by_verdicts: float
     """By how many verdicts do change."""
     number: int
@@ -57,20 +57,19 @@ def flips(first: Floats, second: Floats, is_person: NDArray[np.bool_], of_agent:
 
     ``is_person`` [answers] are people's answers, ``of_agent`` those of the agent."""
     in_both = ~np.isnan(first) & ~np.isnan(second)
-    first = _scaled(first, in_both)
-    second = _scaled(second, in_both)
-    by_margins = 0.0
-    by_verdicts = 0.0
+    sides = [side & in_both for side in (is_person, of_agent) if (side & in_both).any()]
     total = 0
-    for side in (is_person & in_both, of_agent & in_both):
-        number = int(side.sum())
-        if not number:
-            continue
+    by_verdicts = 0.0
+    for side in sides:
         changed = (first[side] > 0) != (second[side] > 0)
         # Each side has half of the detectability, and one verdict's part of it is one by the number.
-        by_margins += 0.25 * _reaching(first[side], second[side]) / number
-        by_verdicts += 0.25 * float(changed.mean()) / number
+        by_verdicts += 0.25 * float(changed.mean()) / len(changed)
         total += int(changed.sum())
+    if total >= MANY_VERDICTS:  # nothing is corrected, and pairs of many answers need not be counted
+        return Flips(by_verdicts, by_verdicts, total)
+    first = _scaled(first, in_both)
+    second = _scaled(second, in_both)
+    by_margins = sum(0.25 * _reaching(first[side], second[side]) / int(side.sum()) for side in sides)
     return Flips(by_margins, by_verdicts, total)
 
 

@@ -14,8 +14,8 @@ Of the verdict, from its record:
 - ``confidence`` (float, 0 to 1): how sure the judge is; None where it did not say.
 - ``reason`` (text): why, in the judge's words; None where it did not say.
 - ``margin`` (float): of a trained judge; above 0 it says "machine". None of any other judge.
-- ``spread`` (float): of a trained judge, the standard error of ``margin`` over training answers. Only where the trials
-  have versions; None where it is not known.
+- ``moves`` (list of floats): of a trained judge, how far ``margin`` moves when each fold is left out of training; the
+  root of the sum of their squares is its standard error. Only where the trials have versions; None where not known.
 - ``fold`` (int): the fold, from 0, in which the trial was judged; None where the judge is not trained.
 - ``part`` (int): the number, from 0, of one of a trained judge's several verdicts on a trial. None where it has one.
 - ``partition`` (int), ``embedding`` (text), ``trained_on`` (text): by which partition into folds, which embedding, and

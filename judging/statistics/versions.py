@@ -98,8 +98,8 @@ class JudgedVersions:
     """[verdicts] of a trained judge, above 0 where it says "machine"; None of any other."""
     seen: Codes | None = None
     """[verdicts] a number for what the judge saw of the answer; None where not known."""
-    spread: Floats | None = None
-    """[verdicts] the standard errors of margins over training answers, NaN where not told; None as above."""
+    moves: Floats | None = None
+    """[verdicts, models] how far margins move with each fold of training answers, NaN where not told; None as above."""
 
     def changes(self, changes: Sequence[Change]) -> Crossed:
         """The changes with their errors; NaN where a version was not judged."""
@@ -114,20 +114,18 @@ class JudgedVersions:
         if self.margin is not None:  # of changes between versions its margins say more
             added = np.where([second is None for _, _, second in changes], least, 0.0)
         result = crossed(value, weights, errors, self.clusters, added)
-        if self.in_blocks is None:
-            if self.margin is None:
-                return result
-            return self._of_trained(changes, result, least, self._coupling(changes), np.zeros(len(changes), dtype=bool))
-        of_blocks = crossed(value, weights, errors, self.in_blocks, added)
-        is_matched = np.array([_is_matched(change) for change in changes], dtype=bool)
-        if self._are_blocks_crossed():
-            is_matched &= of_blocks.variance > result.variance
-        chosen = of_blocks.where(is_matched, result)
+        is_matched = np.zeros(len(changes), dtype=bool)
+        if self.in_blocks is not None:
+            of_blocks = crossed(value, weights, errors, self.in_blocks, added)
+            is_matched = np.array([_is_matched(change) for change in changes], dtype=bool)
+            # Where verdicts of each block add up to nothing, blocks tell no variance.
+            is_matched &= ~np.isnan(of_blocks.variance)
+            if self._are_blocks_crossed():
+                is_matched &= of_blocks.variance > result.variance
+            result = of_blocks.where(is_matched, result)
         if self.margin is None:
-            return chosen
-        # How much more, or less, answers vary together in their blocks than by themselves.
-        together = np.nan_to_num(chosen.variance / result.variance, nan=1.0)
-        return self._of_trained(changes, chosen, least, self._coupling(changes) * together, is_matched)
+            return result
+        return self._of_trained(changes, result, least, self._coupling(changes), is_matched)
 
     def _are_blocks_crossed(self) -> bool:
         """Whether a stimulus is in several blocks, as it is where sets of the same stimuli are scored together. Then
@@ -232,34 +230,57 @@ class JudgedVersions:
 
     @cached_property
     def _margins(self) -> tuple[Floats, Floats, Codes]:
-        """Margins and spreads [versions, answers] of a trained judge, and the answers' agents [answers]."""
+        """Margins [versions, answers] of a trained judge, their moves [versions, answers, models], and the answers'
+        agents [answers]."""
         assert self.margin is not None
-        assert self.spread is not None
+        assert self.moves is not None
         shape = (len(self.versions), int(self.answer.max(initial=-1)) + 1)
         margins = np.full(shape, np.nan)
-        spreads = np.full(shape, np.nan)
+        moves = np.full((*shape, self.moves.shape[1]), np.nan)
         margins[self.version, self.answer] = self.margin
-        spreads[self.version, self.answer] = self.spread
+        moves[self.version, self.answer] = self.moves
         agent = np.zeros(shape[1], dtype=np.int64)
         agent[self.answer] = self.agent
-        return margins, spreads, agent
+        return margins, moves, agent
 
     def _coupling(self, changes: Sequence[Change]) -> Floats:
         """What :func:`judging.statistics.training.coupling` adds to the variances of changes [changes], by the answers
         that have a margin in every version."""
-        margins, spreads, agent = self._margins
+        margins, moves, agent = self._margins
         in_all = ~np.isnan(margins).any(axis=0)
         agent = agent[in_all]
         of_agents = {
-            name: coupling(margins[:, in_all], spreads[:, in_all], agent >= 0, agent == number)
+            name: coupling(margins[:, in_all], moves[:, in_all], agent >= 0, agent == number)
             for name, number in self.agents.items()
         }
+        left = self._left_in_blocks()
         added = np.zeros(len(changes))
         for at, (name, *both) in enumerate(changes):
             judged = [self.versions[version] for version in both if version is not None and version in self.versions]
-            signs = np.array([1.0, -1.0])[: len(judged)]
+            signs = np.array([1.0, -1.0])[: len(judged)] * np.sqrt(left[self.agents[name], judged])
             added[at] = signs @ of_agents[name][np.ix_(judged, judged)] @ signs
         return np.maximum(added, 0.0)
+
+    def _left_in_blocks(self) -> Floats:
+        """How much of the variance of detectability [agents, versions] by stimuli the variance by blocks is, 1 at most:
+        less than 1 where answers of a block were matched and so make up for each other."""
+        left = np.ones((len(self.agents), len(self.versions)))
+        if self.in_blocks is None or self._are_blocks_crossed():
+            return left
+        for version, number in self.versions.items():
+            of_agents = [(agent, version, None) for agent in self.agents]
+            if not _is_matched(of_agents[0]):
+                continue
+            sums = [self._sum(change) for change in of_agents]
+            value = np.array([of_sum for of_sum, _, _ in sums])
+            weights = np.array([of_sum for _, of_sum, _ in sums])
+            errors = np.array([of_sum for _, _, of_sum in sums])
+            none = np.zeros(len(sums))
+            by_stimuli = crossed(value, weights, errors, self.clusters, none).variance
+            by_blocks = crossed(value, weights, errors, self.in_blocks, none).variance
+            shares = np.nan_to_num(by_blocks, nan=0.0) / by_stimuli
+            left[:, number] = np.minimum(np.nan_to_num(shares, nan=1.0), 1.0)
+        return left
 
 
 def judged_versions(verdicts: pd.DataFrame) -> JudgedVersions:
@@ -281,12 +302,10 @@ def judged_versions(verdicts: pd.DataFrame) -> JudgedVersions:
         blocks = judged["block"].map("block {}".format).where(judged["block"].notna(), alone)
         in_blocks = clusters(of_answers.assign(stimulus=blocks))
     margin = None
-    spread = None
+    moves = None
     if is_trained(judged):
         margin = judged["margin"].to_numpy(dtype=np.float64)
-        spread = np.full(len(judged), np.nan)
-        if "spread" in judged.columns:
-            spread = judged["spread"].to_numpy(dtype=np.float64)
+        moves = _moves(judged)
     return JudgedVersions(
         right=judged["right"].to_numpy(dtype=np.float64),
         agents={name: number for number, name in enumerate(agents)},
@@ -298,5 +317,14 @@ def judged_versions(verdicts: pd.DataFrame) -> JudgedVersions:
         in_blocks=in_blocks,
         margin=margin,
         seen=seen,
-        spread=spread,
+        moves=moves,
     )
+
+
+def _moves(judged: pd.DataFrame) -> Floats:
+    """The moves of margins [verdicts, models]; NaN [verdicts, 1] where some are not told, or have other folds."""
+    if "moves" in judged.columns:
+        told = judged["moves"].tolist()
+        if all(isinstance(moves, list) for moves in told) and len({len(moves) for moves in told}) == 1:
+            return np.array(told, dtype=np.float64)
+    return np.full((len(judged), 1), np.nan)

@@ -107,6 +107,13 @@ def test_a_tell_that_is_taken_away_is_no_longer_learned(drawn: Path, tmp_path: P
     assert is_right["case"] == is_right["punctuation+case+length"] == 0.5
 
 
+def test_records_tell_how_far_a_margin_moves_with_each_fold(drawn: Path, tmp_path: Path) -> None:
+    judge(drawn, "cue-length", tmp_path / "V", here=True)
+    table = read_verdicts(open_verdicts([tmp_path / "V"]))
+    table = table[table["repeat_of"].isna()]
+    assert {len(moves) for moves in table["moves"]} == {table["fold"].nunique()}
+
+
 def test_repeats_have_the_verdict_on_what_they_repeat(drawn: Path, tmp_path: Path) -> None:
     judge(drawn, "cue-length", tmp_path / "V", here=True)
     table = read_verdicts(open_verdicts([tmp_path / "V"])).set_index("trial")

@@ -16,6 +16,11 @@ correlated. In simulations the share was 0.95 to 1.04 times that of changed verd
 The variance of a change is a multiple of that share, whatever the clusters are. So it is corrected by how the two
 shares are to each other. Where many verdicts change their own number is known well: the correction is whole for up to
 :data:`FEW_VERDICTS` changed verdicts, fades out, and is none from :data:`MANY_VERDICTS` on.
+
+In the same way few changed verdicts tell nothing of blocks. There are at least ten blocks, in which they hardly meet, and
+the variance by ten blocks has nine degrees of freedom where that by stimuli has many. With blocks alone 2.5 to 3.5 % of
+intervals missed such changes. So for up to FEW_VERDICTS the variance is that by stimuli, and from MANY_VERDICTS on that
+by blocks (:mod:`judging.statistics.versions`).
 """
 
 from __future__ import annotations
@@ -29,8 +34,8 @@ from judging.statistics.jackknife import Floats
 
 NEAR = 1 / 3
 FEWEST_NEAR = 8
-FEW_VERDICTS = 5
-MANY_VERDICTS = 20
+FEW_VERDICTS = 10
+MANY_VERDICTS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +49,15 @@ class Flips:
     number: int
     """How many do."""
 
+    def fewness(self) -> float:
+        """1 where few verdicts change, 0 where many do."""
+        return min(max((MANY_VERDICTS - self.number) / (MANY_VERDICTS - FEW_VERDICTS), 0.0), 1.0)
+
     def correction(self) -> float:
         """By what the variance of the change is multiplied; ValueError where no verdict changes."""
         if not self.number:
             raise ValueError("no verdict changes")
-        whole = (MANY_VERDICTS - self.number) / (MANY_VERDICTS - FEW_VERDICTS)
-        return float((self.by_margins / self.by_verdicts) ** min(max(whole, 0.0), 1.0))
+        return float((self.by_margins / self.by_verdicts) ** self.fewness())
 
 
 def flips(first: Floats, second: Floats, is_person: NDArray[np.bool_], of_agent: NDArray[np.bool_]) -> Flips:

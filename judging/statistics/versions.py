@@ -113,7 +113,8 @@ class JudgedVersions:
         added = least
         if self.margin is not None:  # of changes between versions its margins say more
             added = np.where([second is None for _, _, second in changes], least, 0.0)
-        result = crossed(value, weights, errors, self.clusters, added)
+        by_stimuli = crossed(value, weights, errors, self.clusters, added)
+        result = by_stimuli
         is_matched = np.zeros(len(changes), dtype=bool)
         if self.in_blocks is not None:
             of_blocks = crossed(value, weights, errors, self.in_blocks, added)
@@ -121,11 +122,11 @@ class JudgedVersions:
             # Where verdicts of each block add up to nothing, blocks tell no variance.
             is_matched &= ~np.isnan(of_blocks.variance)
             if self._are_blocks_crossed():
-                is_matched &= of_blocks.variance > result.variance
-            result = of_blocks.where(is_matched, result)
+                is_matched &= of_blocks.variance > by_stimuli.variance
+            result = of_blocks.where(is_matched, by_stimuli)
         if self.margin is None:
             return result
-        return self._of_trained(changes, result, least, self._coupling(changes), is_matched)
+        return self._of_trained(changes, result, by_stimuli, least, is_matched)
 
     def _are_blocks_crossed(self) -> bool:
         """Whether a stimulus is in several blocks, as it is where sets of the same stimuli are scored together. Then
@@ -203,12 +204,13 @@ class JudgedVersions:
         self,
         changes: Sequence[Change],
         found: Crossed,
+        by_stimuli: Crossed,
         least: Floats,
-        coupled: Floats,
         is_matched: NDArray[np.bool_],
     ) -> Crossed:
         """A trained judge's changes: their variances are corrected by how many verdicts margins say that change, and
-        get what :meth:`_coupling` adds. Where margins say that none does, a variance is the ``least``."""
+        get what :meth:`_coupling` adds. Where few verdicts change, the variance is that ``by_stimuli``; where margins
+        say that none does, it is the ``least``."""
         margins, _, agent = self._margins
         variance = found.variance.copy()
         freedom = found.freedom.copy()
@@ -219,12 +221,14 @@ class JudgedVersions:
                 margins[self.versions[first]], margins[self.versions[second]], agent < 0, agent == self.agents[name]
             )
             if of_both.number and not np.isnan(variance[at]):
-                variance[at] *= of_both.correction()
+                part = of_both.fewness()
+                variance[at] = by_stimuli.variance[at] ** part * variance[at] ** (1 - part) * of_both.correction()
+                freedom[at] = by_stimuli.freedom[at] ** part * freedom[at] ** (1 - part)
             else:  # no verdict changes, or those that do are at one stimulus and add up to nothing
                 variance[at] = of_both.by_margins if of_both.by_margins > 0 else least[at]
                 freedom[at] = max(int(self.clusters.stimuli.max(initial=0)), 1)
         corrected = Crossed(found.value, variance, freedom)
-        added = corrected.with_added(coupled)
+        added = corrected.with_added(self._coupling(changes))
         # What is a multiple of a variance by blocks is known as little as that.
         return Crossed(added.value, added.variance, np.where(is_matched, freedom, added.freedom))
 

@@ -9,6 +9,7 @@ from drawn_versions import AGENTS, TELLS, VERSIONS, WHAT, Design
 from statsmodels.stats.multitest import multipletests
 
 from judging.statistics.contrasts import holm
+from judging.statistics.flips import FEW_VERDICTS
 from judging.statistics.tell_changes import ALONE, LAST, PLANTED, tell_changes
 from judging.statistics.tell_properties import correlated_properties
 from judging.statistics.versions import DRAWN, judged_versions, taken
@@ -257,6 +258,31 @@ def test_a_matched_change_of_a_trained_judge_has_the_degrees_of_freedom_of_block
     assert (coupled.variance > result.variance).all()
     assert coupled.freedom[:2] == pytest.approx(result.freedom[:2])  # of ten blocks
     assert coupled.freedom[2] > result.freedom[2]
+
+
+def test_few_changed_verdicts_of_a_trained_judge_have_the_variance_by_stimuli() -> None:
+    """Ten verdicts hardly meet in ten blocks. With many the variance is that by blocks."""
+    numbers = []
+    for study in range(12):
+        table, _ = drawn_versions.classifier(OF_CLASSIFIER, study)
+        table = table.assign(moves=[[0.0] * 10] * len(table))  # so that nothing is added by training
+        in_blocks = judged_versions(table)
+        without = judged_versions(table.assign(block=None))
+        for first, second in (("length+case", "length+case+hedging"), (DRAWN, "length")):
+            shown = table[
+                table["version"].isin([first, second]) & ((table["truth"] == "human") | (table["agent"] == "one"))
+            ]
+            answers = shown["version_of"].fillna(shown["trial"])
+            number = (shown.groupby(answers)["verdict"].nunique() == 2).sum()
+            found, other = (judged.changes([("one", first, second)]) for judged in (in_blocks, without))
+            numbers.append(number)
+            if number <= FEW_VERDICTS:
+                assert found.variance == pytest.approx(other.variance)
+                assert found.freedom == pytest.approx(other.freedom)
+            else:
+                assert found.variance != pytest.approx(other.variance)
+                assert found.freedom < other.freedom
+    assert min(numbers) <= FEW_VERDICTS < max(numbers)
 
 
 def test_where_a_trained_judge_changes_no_verdict_its_margins_tell_the_variance() -> None:

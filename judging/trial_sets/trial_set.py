@@ -36,6 +36,8 @@ COLUMNS = (
 )
 VERSION_COLUMNS = ("version", "version_of", "block")  # of sets that have versions of their answers
 TEXTS = ("trial", "sha256", "asked", "truth", "agent", "stimulus", "speaker", "repeat_of", "record", "said", *BESIDE)
+NUMBERS = ("length", "turns", "block")
+OBJECTS = ("columns", "delays", "objects")
 SWAPPED = "swapped"  # in `catch`: a scanpath on another picture
 STIMULUS_COLUMNS = ("topic", "domain", "word_class", "version", "mode")  # that scores may be told by, beside meta's
 QUESTIONS: Mapping[Asked, str] = {  # those of colours and scanpaths are the papers'; the others follow them
@@ -101,10 +103,9 @@ def read_trial_key(path: Path) -> dict[str, dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     wrong = table.problems
     for line, cells in table.rows:
-        try:
-            row = _typed(cells)
-        except ValueError as error:
-            wrong.append(Problem(str(path), line, None, f"cannot be read: {error}"))
+        row, not_read = _typed(cells)
+        if not_read:
+            wrong += [Problem(str(path), line, name, why) for name, why in not_read.items()]
             continue
         if row["truth"] not in VERDICTS or row["beside_truth"] not in (None, *VERDICTS):
             wrong.append(Problem(str(path), line, "truth", f"{row['truth']!r} is neither human nor machine"))
@@ -115,19 +116,37 @@ def read_trial_key(path: Path) -> dict[str, dict[str, Any]]:
     return rows
 
 
-def _typed(cells: Mapping[str, str]) -> dict[str, Any]:
-    columns = orjson.loads(cells["columns"] or "{}")
-    return {
+def _typed(cells: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """A row of the key, and by column what in it cannot be read."""
+    read: dict[str, Any] = {}
+    wrong: dict[str, str] = {}
+    for name in NUMBERS:
+        cell = cells.get(name) or None
+        try:
+            read[name] = None if cell is None else int(cell)
+        except ValueError:
+            wrong[name] = f"{cell!r} is no whole number"
+    for name in OBJECTS:
+        cell = cells[name] or "{}"
+        try:
+            read[name] = orjson.loads(cell)
+        except ValueError:
+            read[name] = None
+        if not isinstance(read[name], dict):
+            wrong[name] = f"{cell!r} is no JSON object"
+    if wrong:
+        return {}, wrong
+    columns = read.pop("columns")
+    row = {
         **{name: unguarded(cells[name]) or None for name in TEXTS},
         "catch": cells["catch"] in ("1", SWAPPED),
         "swapped": cells["catch"] == SWAPPED,
-        **{name: int(cells[name]) if cells[name] else None for name in ("length", "turns")},
-        **{name: orjson.loads(cells[name] or "{}") for name in ("delays", "objects")},
         "version": unguarded(cells["version"]) if "version" in cells else None,
         "version_of": unguarded(cells.get("version_of", "")) or None,
-        "block": int(cells["block"]) if cells.get("block") else None,
+        **read,
         **{f"meta.{name}": value for name, value in columns.items()},
     }
+    return row, wrong
 
 
 def check_trials(source: Path, trials: Iterable[tuple[int | None, str, bytes]], keys: Keys, path: Path) -> None:

@@ -15,6 +15,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from agents.answers import plain
 from agents.contract import Draw
+from agents.errors import InputError
 from agents.stimuli import SHOWN, TASKS, parse_row
 from agents.universal.catch import CatchAgent
 from judging.trial_sets import blindness
@@ -347,3 +348,22 @@ def test_whose_swapped_scanpaths_are(tmp_path: Path, capsys: pytest.CaptureFixtu
     else:
         assert [(key["truth"], key["agent"]) for key in swapped] == [(whose, "catch")] * 12
         assert "0 catch trials, 12 swapped" in output
+
+
+def test_all_that_is_wrong_in_a_key_is_named_by_line_and_column(run: Path, tmp_path: Path) -> None:
+    options = ("--task", "word", "--without", "case", "--seed", 1)
+    assert compose(run, "--out", tmp_path / "T", *options) == 0
+    key = key_path(tmp_path / "T")
+    with key.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows[0] |= {"block": "first", "length": "4.5"}
+    rows[1] |= {"delays": "{", "objects": "[]"}
+    rows[2] |= {"truth": "robot"}
+    with key.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    with pytest.raises(InputError) as error:
+        read_trial_key(key)
+    named = {(problem.line, problem.field) for problem in error.value.problems}
+    assert named == {(2, "block"), (2, "length"), (3, "delays"), (3, "objects"), (4, "truth")}

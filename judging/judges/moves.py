@@ -13,8 +13,8 @@ Margins = NDArray[np.float64]
 
 
 def moves_of_margins(margins: Margins, own: NDArray[np.int64]) -> Margins:
-    """How far each row's margin moves when each fold is left out of training [models, rows]; NaN with fewer than three
-    models.
+    """How far each row's margin moves when each fold is left out of training [models, rows]. Raises ValueError with
+    fewer than three models.
 
     The root of the sum of a row's squares is the standard error of its margin over training answers, and the sum of the
     products of moves in two versions of the answers is the covariance of the margins in both.
@@ -24,7 +24,7 @@ def moves_of_margins(margins: Margins, own: NDArray[np.int64]) -> Margins:
     that these differ from it in more than the chance of training answers."""
     models = len(margins)
     if models < LEAST_MODELS:
-        return np.full(margins.shape, np.nan)
+        raise ValueError(f"{models} models tell no moves")
     is_other = np.arange(models)[:, None] != own
     number = is_other.sum(axis=0)
     middle = (margins * is_other).sum(axis=0) / number

@@ -25,7 +25,7 @@ from agents.contract import Settings as BaseSettings
 from agents.errors import AnswerError, UnavailableError
 from agents.stimuli import Asked, JudgementStimulus, Stimulus
 from judging.judges.features import Features
-from judging.judges.moves import moves_of_margins
+from judging.judges.moves import LEAST_MODELS, moves_of_margins
 from judging.judges.papers_classifiers import PARTITIONS
 from judging.trial_sets.cues import Trial, grouped_folds
 from judging.trial_sets.trial_set import KeyRow, Keys, read_trial_key
@@ -242,10 +242,11 @@ class TrainedJudge(Agent[T]):
         met = "trained_on" if settings.split == "other" else "agent"
         has_versions = any(key.get("version") is not None for key in keys)
         number_of_rows = np.maximum(np.bincount(inputs.trial, minlength=len(trials)), 1)
-        of_models: list[NDArray[np.float64]] = []
+        of_models: dict[int, NDArray[np.float64]] = {}  # by fold; of the last model, where a fold has several
         own = np.full(len(trials), -1)
         found: list[tuple[int, bool, dict[str, Any]]] = []
-        for fold, agent, test, others in _splits(_folds(trials, keys, settings), agents, settings):
+        folds = _folds(trials, keys, settings)
+        for fold, agent, test, others in _splits(folds, agents, settings):
             train = np.flatnonzero(others & may_train)
             rows_test = np.flatnonzero(test[inputs.trial])
             if settings.train is not None:
@@ -261,7 +262,7 @@ class TrainedJudge(Agent[T]):
             margins = self._margins(inputs.rows[rows_train], of_machine[rows_train], tested)
             if has_versions:
                 own[test] = len(of_models)
-                of_models.append(np.bincount(inputs.trial, margins, len(trials)) / number_of_rows)
+                of_models[fold] = np.bincount(inputs.trial, margins, len(trials)) / number_of_rows
                 margins = margins[rows_test]
             owners = inputs.trial[rows_test]
             is_counted = counts[rows_test]
@@ -272,10 +273,10 @@ class TrainedJudge(Agent[T]):
             for place, counted, margin in zip(owners.tolist(), is_counted.tolist(), margins.tolist(), strict=True):
                 found.append((place, counted, {"margin": margin, "fold": fold, met: agent or None}))
         if has_versions:
-            moves = np.full((1, len(trials)), np.nan)
-            if settings.split in ("stimulus", "row"):
-                moves = moves_of_margins(np.array(of_models).reshape(-1, len(trials)), own)
-            are_known = not np.isnan(moves).any()
+            moves = np.zeros((int(folds.max()) + 1, len(trials)))  # a fold that judges nothing moves nothing
+            are_known = settings.split in ("stimulus", "row") and len(of_models) >= LEAST_MODELS
+            if are_known:
+                moves[list(of_models)] = moves_of_margins(np.array(list(of_models.values())), own)
             for place, _, verdict in found:
                 verdict["moves"] = None
                 if are_known:  # four digits are enough for a variance, and records stay short

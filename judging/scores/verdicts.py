@@ -47,6 +47,7 @@ AGES = ("age", "person.age")  # of who judged and who answered: numbers, where t
 # No columns to score by.
 OF_TRIALS = ("trial", "repeat_of", "version_of")  # columns with ids of trials
 OUTCOMES = (
+    "moves",
     "truth",
     "beside_truth",
     "verdict",

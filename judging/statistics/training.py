@@ -16,7 +16,8 @@ Between two versions the covariance is as much less as the margins of the same a
 it holds of that part of margins alone that comes from the training answers' chance; the rest is what the model found.
 The judge tells this part by its ``moves``, how far a margin moves when a fold is left out of training: their squares
 add up to the variance of the margin over training answers, and their products in two versions to a covariance. Where
-it does not tell them, whole margins are taken, and intervals are too wide for a judge that finds something.
+it does not tell them, whole margins are taken. Then intervals of what remains are too wide for a judge that finds
+something, and those of changes may be too narrow.
 
 **Why not the correlation of whole margins.** Two models that both find a length have margins that go together, because
 both go by the length. What the training answers' chance adds to each does not. Of a radial classifier that finds
@@ -62,9 +63,12 @@ def coupling(margins: Floats, moves: Floats, is_machine: NDArray[np.bool_], of_a
 
     ``margins`` [versions, answers] are above 0 where the judge says "machine"; ``moves`` [versions, answers, models]
     are how far they move with each fold of training answers, NaN where the judge does not tell. ``is_machine``
-    [answers] are all machines' answers, which trained together, ``of_agent`` those of the agent."""
+    [answers] are all machines' answers, which trained together, ``of_agent`` those of the agent. Nothing is added
+    without answers of people or of the agent."""
     people = int((~is_machine).sum())
     machines = int(is_machine.sum())
+    if not people or not of_agent.any():
+        return np.zeros((len(margins), len(margins)))
     counts = np.where(is_machine, 0.5 / machines, 0.5 / people)
     means = np.stack([margins[:, ~is_machine].mean(axis=1), margins[:, is_machine].mean(axis=1)])
     centred = margins - np.where(is_machine, means[1][:, None], means[0][:, None])

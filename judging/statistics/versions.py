@@ -248,22 +248,26 @@ class JudgedVersions:
         return margins, moves, agent
 
     def _coupling(self, changes: Sequence[Change]) -> Floats:
-        """What :func:`judging.statistics.training.coupling` adds to the variances of changes [changes], by the answers
-        that have a margin in every version."""
-        margins, moves, agent = self._margins
-        in_all = ~np.isnan(margins).any(axis=0)
-        agent = agent[in_all]
-        of_agents = {
-            name: coupling(margins[:, in_all], moves[:, in_all], agent >= 0, agent == number)
-            for name, number in self.agents.items()
-        }
+        """What :func:`judging.statistics.training.coupling` adds to the variances of changes [changes]."""
         left = self._left_in_blocks()
         added = np.zeros(len(changes))
         for at, (name, *both) in enumerate(changes):
             judged = [self.versions[version] for version in both if version is not None and version in self.versions]
-            signs = np.array([1.0, -1.0])[: len(judged)] * np.sqrt(left[self.agents[name], judged])
-            added[at] = signs @ of_agents[name][np.ix_(judged, judged)] @ signs
+            shares = np.sqrt(left[self.agents[name], judged])
+            for share, version in zip(shares, judged, strict=True):
+                added[at] += share**2 * self._coupled(name, [version])[0, 0]
+            if len(judged) > 1:
+                added[at] -= 2 * shares[0] * shares[1] * self._coupled(name, judged)[0, 1]
         return np.maximum(added, 0.0)
+
+    def _coupled(self, name: str, versions: Sequence[int]) -> Floats:
+        """The covariances [versions, versions] of an agent's detectabilities that come of training, by the answers that
+        have a margin in each of the ``versions``."""
+        margins, moves, agent = self._margins
+        in_all = ~np.isnan(margins[versions]).any(axis=0)
+        of_all = agent[in_all]
+        chosen = np.ix_(np.array(versions), in_all)
+        return coupling(margins[chosen], moves[chosen], of_all >= 0, of_all == self.agents[name])
 
     def _left_in_blocks(self) -> Floats:
         """How much of the variance of detectability [agents, versions] by stimuli the variance by blocks is, 1 at most:
@@ -292,7 +296,11 @@ def judged_versions(verdicts: pd.DataFrame) -> JudgedVersions:
     it is known, :data:`SEEN`."""
     import pandas as pd
 
-    judged = on_trials(verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts["version"].notna()])
+    counted = verdicts[verdicts["verdict"].isin(VERDICTS) & verdicts["version"].notna()]
+    if is_trained(counted):  # the margin of a trial is the mean of its parts, as its share of right verdicts is
+        margin = counted["margin"].astype(float)
+        counted = counted.assign(margin=margin.groupby([counted["judge"], counted["trial"]]).transform("mean"))
+    judged = on_trials(counted)
     of_answers = judged.assign(trial=judged["version_of"].where(judged["version_of"].notna(), judged["trial"]))
     answer = pd.factorize(of_answers["trial"])[0].astype(np.int64)
     agent, agents = pd.factorize(judged["agent"].where(judged["truth"] == "machine"))
@@ -327,8 +335,12 @@ def judged_versions(verdicts: pd.DataFrame) -> JudgedVersions:
 
 def _moves(judged: pd.DataFrame) -> Floats:
     """The moves of margins [verdicts, models]; NaN [verdicts, 1] where some are not told, or have other folds."""
-    if "moves" in judged.columns:
-        told = judged["moves"].tolist()
-        if all(isinstance(moves, list) for moves in told) and len({len(moves) for moves in told}) == 1:
-            return np.array(told, dtype=np.float64)
-    return np.full((len(judged), 1), np.nan)
+    unknown = np.full((len(judged), 1), np.nan)
+    if "moves" not in judged.columns:
+        return unknown
+    told = judged["moves"].tolist()
+    if not all(isinstance(moves, list) and moves and len(moves) == len(told[0]) for moves in told):
+        return unknown
+    if not all(isinstance(move, float | int) for moves in told for move in moves):
+        return unknown
+    return np.array(told, dtype=np.float64)

@@ -83,6 +83,7 @@ def test_three_dimensions_are_added_and_subtracted() -> None:
     total = 0.0
     of_freedom = 0.0
     largest = 0.0
+    of_trials = (rows.assign(error=errors).groupby(["judge", "stimulus"])["error"].sum() ** 2).sum() * 72 / 71
     dimensions = ["judge", "stimulus", "person"]
     for names in chain.from_iterable(combinations(dimensions, size) for size in (1, 2, 3)):
         used = of_people if "person" in names else of_people | True
@@ -93,7 +94,10 @@ def test_three_dimensions_are_added_and_subtracted() -> None:
         part = (sums**2).sum() * number / (number - 1)
         sign = 1 if len(names) % 2 else -1
         total += sign * (part if "person" in names else (sums**2).sum())
-        of_freedom += sign * part**2 / (number - 1)
+        expected = part
+        if names in (("judge",), ("stimulus",)) and part < of_trials:
+            expected = ((number - 1) * part + 2 * of_trials) / (number + 1)
+        of_freedom += sign * expected**2 / (number - 1)
         if len(names) == 1:
             largest = max(largest, part)
     total /= divisor_of(rows)
@@ -152,6 +156,28 @@ def test_where_nothing_changes_each_side_counts_as_if_half_an_answer_did() -> No
     assert result.variance[0] == pytest.approx(2 * (0.25 / 30) ** 2)
     assert result.freedom[0] == pytest.approx(29)
     assert result.p()[0] == 1
+
+
+def test_a_judges_part_that_is_small_by_chance_does_not_make_the_variance_well_known() -> None:
+    """Two judges who happen to be alike: their single degree of freedom tells nothing, and the variance is poor."""
+    rows, _ = drawn_design(2, 40, 1, 4)
+    first = rows[rows["judge"] == 0].reset_index(drop=True)
+    second = first.assign(judge=1, right=1 - first["right"])  # errors that add up to nothing over a stimulus
+    alike = pd.concat([first, second], ignore_index=True)
+    balanced = alike.assign(right=alike["right"].where(alike["stimulus"] % 2 == 0, 1 - alike["right"]))
+    assert of_rows(balanced).freedom[0] < 4
+
+
+def test_an_agent_at_a_single_stimulus_has_no_interval() -> None:
+    rows, _ = drawn_design(6, 12, 1, 2)
+    for most, is_known in ((0, False), (1, True)):
+        few = rows[(rows["side"] == 0) | (rows["stimulus"] <= most)]
+        number = few.groupby(["side", "version"])["right"].transform("size").to_numpy()
+        weights = BOTH[few["version"]] * 2 / number / 2
+        rates = few.groupby(["side", "version"])["right"].transform("mean").to_numpy()
+        errors = weights * (few["right"].to_numpy() - rates)
+        result = crossed(np.zeros(1), weights[None], errors[None], clusters_of(few), np.full(1, 1e-3))
+        assert np.isnan(result.variance[0]) == (not is_known)
 
 
 def test_a_sum_without_verdicts_is_not_known() -> None:

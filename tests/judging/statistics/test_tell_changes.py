@@ -260,6 +260,52 @@ def test_a_matched_change_of_a_trained_judge_has_the_degrees_of_freedom_of_block
     assert coupled.freedom[2] > result.freedom[2]
 
 
+def test_answers_need_not_be_judged_in_all_versions() -> None:
+    """As in two sets, each with another property taken away: a change is that of its two versions alone."""
+    table, _ = drawn_versions.classifier(OF_CLASSIFIER, 4)
+    is_first = table["stimulus"] % 2 == 0
+    is_drawn = table["version"] == DRAWN
+    is_case = (table["version"] == "case") & is_first
+    is_hedging = (table["version"] == "hedging") & ~is_first
+    both_sets = judged_versions(table[is_drawn | is_case | is_hedging])
+    for version, is_in in (("case", is_case), ("hedging", is_hedging)):
+        change = ("one", DRAWN, version)
+        alone = judged_versions(table[is_drawn | is_in]).changes([change])
+        among = both_sets.changes([change])
+        assert among.value == pytest.approx(alone.value)
+        assert among.variance == pytest.approx(alone.variance)
+    # No answer is judged in both versions.
+    apart = judged_versions(table[is_hedging | is_case]).changes([("one", "case", "hedging")])
+    assert np.isfinite(apart.variance).all()
+
+
+def test_parts_of_a_verdict_count_by_their_mean_in_any_order() -> None:
+    """Two partitions of a judge, as the judges of captions have three."""
+    table, _ = drawn_versions.classifier(OF_CLASSIFIER, 4)
+    chance = np.random.default_rng(0)
+    parts = []
+    for part in (0, 1):
+        margin = table["margin"] + 0.3 * chance.normal(size=len(table))
+        parts.append(table.assign(part=part, margin=margin, verdict=np.where(margin > 0, "machine", "human")))
+    both = pd.concat(parts, ignore_index=True)
+    change = ("one", DRAWN, "hedging")
+    found = judged_versions(both).changes([change])
+    again = judged_versions(both.sample(frac=1, random_state=1)).changes([change])
+    assert again.value == pytest.approx(found.value)
+    assert again.variance == pytest.approx(found.variance)
+
+
+@pytest.mark.parametrize("odd", [None, [], ["x"] * 10, [0.1] * 9])
+def test_moves_that_are_not_told_leave_whole_margins(odd: object) -> None:
+    table, _ = drawn_versions.classifier(OF_CLASSIFIER, 4)
+    change = ("one", "length+case+hedging", None)
+    without = judged_versions(table.drop(columns="moves")).changes([change])
+    moves = table["moves"].tolist()
+    moves[3] = odd
+    assert judged_versions(table.assign(moves=moves)).changes([change]).variance == without.variance
+    assert judged_versions(table).changes([change]).variance != without.variance
+
+
 def test_few_changed_verdicts_of_a_trained_judge_have_the_variance_by_stimuli() -> None:
     """Ten verdicts hardly meet in ten blocks. With many the variance is that by blocks."""
     numbers = []

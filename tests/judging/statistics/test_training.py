@@ -98,4 +98,5 @@ def test_the_moves_of_two_means_add_up_to_their_covariance() -> None:
 
 
 def test_two_models_tell_no_moves() -> None:
-    assert np.isnan(moves_of_margins(np.zeros((2, 3)), np.array([0, 1, 1]))).all()
+    with pytest.raises(ValueError, match="2 models"):
+        moves_of_margins(np.zeros((2, 3)), np.array([0, 1, 1]))

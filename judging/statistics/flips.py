@@ -17,10 +17,11 @@ The variance of a change is a multiple of that share, whatever the clusters are.
 shares are to each other. Where many verdicts change their own number is known well: the correction is whole for up to
 :data:`FEW_VERDICTS` changed verdicts, fades out, and is none from :data:`MANY_VERDICTS` on.
 
-In the same way few changed verdicts tell nothing of blocks. There are at least ten blocks, in which they hardly meet,
-and the variance by ten blocks has nine degrees of freedom where that by stimuli has many. With blocks alone 2.5 to 3.5
-% of intervals missed such changes. So for up to FEW_VERDICTS the variance is that by stimuli, and from MANY_VERDICTS on
-that by blocks (:mod:`judging.statistics.versions`)."""
+In the same way few changed verdicts tell nothing of blocks, in which they hardly meet: there are ten blocks or more, if
+there are as many stimuli. The variance by ten blocks has nine degrees of freedom where that by stimuli has many. With
+blocks alone 2.5 to 3.5 % of intervals missed such changes. So for up to FEW_VERDICTS the variance is that by stimuli,
+and from MANY_VERDICTS on that by blocks; between them it is a geometric mean of both, and so are the degrees of freedom
+(:mod:`judging.statistics.versions`)."""
 
 from __future__ import annotations
 

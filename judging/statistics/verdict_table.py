@@ -15,7 +15,8 @@ Of the verdict, from its record:
 - ``reason`` (text): why, in the judge's words; None where it did not say.
 - ``margin`` (float): of a trained judge; above 0 it says "machine". None of any other judge.
 - ``moves`` (list of floats): of a trained judge, how far ``margin`` moves when each fold is left out of training; the
-  root of the sum of their squares is its standard error. Only where the trials have versions; None where not known.
+  root of the sum of their squares is its standard error. Of the first partition, where there are several. Only where
+  the trials have versions; None where not known.
 - ``fold`` (int): the fold, from 0, in which the trial was judged; None where the judge is not trained.
 - ``part`` (int): the number, from 0, of one of a trained judge's several verdicts on a trial. None where it has one.
 - ``partition`` (int), ``embedding`` (text), ``trained_on`` (text): by which partition into folds, which embedding, and

@@ -209,8 +209,8 @@ class JudgedVersions:
         is_matched: NDArray[np.bool_],
     ) -> Crossed:
         """A trained judge's changes: their variances are corrected by how many verdicts margins say that change, and
-        get what :meth:`_coupling` adds. Where few verdicts change, the variance is that ``by_stimuli``; where margins
-        say that none does, it is the ``least``."""
+        get what :meth:`_coupling` adds. Where few verdicts change, the variance is that ``by_stimuli``, with a gradual
+        passage (:mod:`judging.statistics.flips`); where margins say that none does, it is the ``least``."""
         margins, _, agent = self._margins
         variance = found.variance.copy()
         freedom = found.freedom.copy()

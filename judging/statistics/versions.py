@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 DRAWN = ""  # the version of answers as they were drawn
+WELL_KNOWN = 1e6  # degrees of freedom of a variance that margins tell
 SEEN = "seen"  # a column of verdicts that this module alone reads: what the judge saw, as a text
 Change = tuple[str, str, str | None]
 """An agent, and two versions: its detectability in the first minus that in the second; None for 0.5, which is
@@ -224,9 +225,10 @@ class JudgedVersions:
                 part = of_both.fewness()
                 variance[at] = by_stimuli.variance[at] ** part * variance[at] ** (1 - part) * of_both.correction()
                 freedom[at] = by_stimuli.freedom[at] ** part * freedom[at] ** (1 - part)
+                freedom[at] = min(freedom[at] / (1 - part), WELL_KNOWN) if part < 1 else WELL_KNOWN
             else:  # no verdict changes, or those that do are at one stimulus and add up to nothing
                 variance[at] = of_both.by_margins if of_both.by_margins > 0 else least[at]
-                freedom[at] = max(int(self.clusters.stimuli.max(initial=0)), 1)
+                freedom[at] = WELL_KNOWN
         corrected = Crossed(found.value, variance, freedom)
         added = corrected.with_added(self._coupling(changes))
         # What is a multiple of a variance by blocks is known as little as that.

@@ -31,7 +31,7 @@ P is added or subtracted; the sum is no smaller than its largest single dimensio
 in expectation, as chance would else decide how poor a variance is. In place of V stands the largest single dimension
 where that is more: V contains each of them. And the parts of judges and of stimuli contain what single trials vary. So
 a part that is less is taken for its mean with that of single trials, which counts as PRIOR degrees of freedom. Without
-the first, 1 % of tests were false alarms with ten judges who see all versions; without the second, 12 % with two.
+the first, 2 % of tests were false alarms with ten judges who see all versions; without the second, 12 % with two.
 
 **Two exceptions.** Parts that are subtracted may leave nothing, or less. The variance is never below LEAST_SHARE of
 that between single trials' clusters, which is part of all others: by 0.25, 6 % of tests were false alarms, by 1, 3 %.

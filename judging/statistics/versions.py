@@ -218,6 +218,8 @@ class JudgedVersions:
         for at, (name, first, second) in enumerate(changes):
             if second is None or first not in self.versions or second not in self.versions:
                 continue
+            if self._is_at_one_stimulus(name):  # nothing is known then, whatever margins say
+                continue
             of_both = flips(
                 margins[self.versions[first]], margins[self.versions[second]], agent < 0, agent == self.agents[name]
             )
@@ -233,6 +235,11 @@ class JudgedVersions:
         added = corrected.with_added(self._coupling(changes))
         # What is a multiple of a variance by blocks is known as little as that.
         return Crossed(added.value, added.variance, np.where(is_matched, freedom, added.freedom))
+
+    def _is_at_one_stimulus(self, name: str) -> bool:
+        """Whether all people, or the agent of this name, answered one and the same stimulus."""
+        sides = (self.agent < 0, self.agent == self.agents[name])
+        return any(np.ptp(self.clusters.stimuli[side]) == 0 for side in sides if side.any())
 
     @cached_property
     def _margins(self) -> tuple[Floats, Floats, Codes]:

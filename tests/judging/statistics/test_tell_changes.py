@@ -279,6 +279,17 @@ def test_answers_need_not_be_judged_in_all_versions() -> None:
     assert np.isfinite(apart.variance).all()
 
 
+def test_of_an_agent_at_one_stimulus_no_judge_has_an_interval() -> None:
+    change = ("one", DRAWN, "hedging")
+    trained, _ = drawn_versions.classifier(OF_CLASSIFIER, 4)
+    asked, _ = drawn_versions.people_see_all(Design(1, 40, 40, 6), 4)
+    for table in (trained, asked):
+        few = table[(table["agent"] != "one") | (table["stimulus"] == 3)]
+        result = judged_versions(few).changes([change, ("two", DRAWN, "hedging")])
+        assert np.isnan(result.variance[0])
+        assert np.isfinite(result.variance[1])
+
+
 def test_parts_of_a_verdict_count_by_their_mean_in_any_order() -> None:
     """Two partitions of a judge, as the judges of captions have three."""
     table, _ = drawn_versions.classifier(OF_CLASSIFIER, 4)

@@ -21,11 +21,13 @@ In the same way few changed verdicts tell nothing of blocks, in which they hardl
 there are as many stimuli. The variance by ten blocks has nine degrees of freedom where that by stimuli has many. With
 blocks alone 2.5 to 3.5 % of intervals missed such changes. So for up to FEW_VERDICTS the variance is that by stimuli,
 and from MANY_VERDICTS on that by blocks; between them it is a geometric mean of both, and so are the degrees of freedom
-(:mod:`judging.statistics.versions`). **Degrees of freedom.** How far margins move tells the variance of few changed
-verdicts nearly without chance: which of them change to the better is what chance decides. A square of few equal
-summands is also less than normal in its tails. So the degrees of freedom are divided by what is left of 1 without the
-part of the correction, and a whole correction leaves normal intervals. With those of stimuli 3.6 to 4.2 % of intervals
-missed, where 40 stimuli had nine changed verdicts."""
+(:mod:`judging.statistics.versions`).
+
+**Degrees of freedom.** How far margins move tells the variance of few changed verdicts nearly without chance. What is
+left to chance is which of these verdicts become right. So the degrees of freedom are divided by 1 minus the part that
+the correction has, and where it is whole the interval is normal. With the degrees of freedom of stimuli only 3.6 to 4.2
+% of intervals missed, where nine verdicts changed at 40 stimuli.
+"""
 
 from __future__ import annotations
 

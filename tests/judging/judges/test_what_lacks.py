@@ -26,11 +26,14 @@ def test_verdicts_of_other_trials_name_the_file_that_has_changed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trials = study_folders.write_trials(tmp_path / "T", study_folders.word_trials(12))
-    call = ["judge", str(trials), "--judges", "svm", "--out", str(tmp_path / "V")]
+    call = ["judge", str(trials), "--judges", "cue-length", "--out", str(tmp_path / "V")]
     assert main(call) == 0
     study_folders.write_trials(tmp_path / "T", study_folders.word_trials(13))
     capsys.readouterr()
     assert main(call) == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert f"agents.svm: a file that its settings name has changed since: trials ({trials / 'trials.jsonl'})" in said
+    assert (
+        f"agents.cue-length: a file that its settings name has changed since: trials ({trials / 'trials.jsonl'})"
+        in said
+    )
     assert "another implementation" not in said

@@ -52,7 +52,7 @@ def test_judge_and_score_say_that_a_corrected_table_came_later(
     _import(_people(tmp_path / "words.csv"), run)
     _import(_machines(tmp_path / "machine.json", {"alpha": CUES}), run)
     assert _trials(run, tmp_path / "T") == 0
-    judge = ["judge", str(tmp_path / "T"), "--judges", "svm", "--out"]
+    judge = ["judge", str(tmp_path / "T"), "--judges", "cue-length", "--out"]
     score = ["score", str(tmp_path / "V"), "--out"]
     capsys.readouterr()
     assert main([*judge, str(tmp_path / "V")]) == 0
@@ -71,7 +71,9 @@ def test_judge_and_score_say_that_a_corrected_table_came_later(
     assert "have changed since T was drawn from them (people)" in " ".join(capsys.readouterr().err.split())
     assert _trials(run, tmp_path / "new") == 0
     capsys.readouterr()
-    assert main(["judge", str(tmp_path / "new"), "--judges", "svm", "--out", str(tmp_path / "new verdicts")]) == 0
+    assert (
+        main(["judge", str(tmp_path / "new"), "--judges", "cue-length", "--out", str(tmp_path / "new verdicts")]) == 0
+    )
     assert OLDER not in capsys.readouterr().out
 
 

@@ -32,8 +32,6 @@ def test_verdicts_of_other_trials_name_the_file_that_has_changed(
     capsys.readouterr()
     assert main(call) == 2
     said = " ".join(capsys.readouterr().err.split())
-    assert (
-        f"agents.cue-length: a file that its settings name has changed since: trials ({trials / 'trials.jsonl'})"
-        in said
-    )
+    changed = f"a file that its settings name has changed since: trials ({trials / 'trials.jsonl'})"
+    assert f"agents.cue-length: {changed}" in said
     assert "another implementation" not in said

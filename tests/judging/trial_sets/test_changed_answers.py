@@ -71,9 +71,8 @@ def test_judge_and_score_say_that_a_corrected_table_came_later(
     assert "have changed since T was drawn from them (people)" in " ".join(capsys.readouterr().err.split())
     assert _trials(run, tmp_path / "new") == 0
     capsys.readouterr()
-    assert (
-        main(["judge", str(tmp_path / "new"), "--judges", "cue-length", "--out", str(tmp_path / "new verdicts")]) == 0
-    )
+    again = ["judge", str(tmp_path / "new"), "--judges", "cue-length"]
+    assert main([*again, "--out", str(tmp_path / "new verdicts")]) == 0
     assert OLDER not in capsys.readouterr().out
 
 

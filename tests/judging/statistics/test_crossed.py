@@ -112,7 +112,7 @@ def test_three_dimensions_are_added_and_subtracted() -> None:
 
 def test_the_variance_of_judges_and_stimuli_is_that_of_drawn_effects() -> None:
     """Four judges of five stimuli, whose effects are drawn: the mean of the estimates is the variance of the mean,
-    the sum of each effect's variance by its number. A factor for each dimension alone gave 91 % of it."""
+    the sum of each effect's variance by its number. A factor for each dimension alone gave 84 % of it."""
     judges = 4
     stimuli = 5
     of_judges = 1.0

@@ -220,9 +220,12 @@ class JudgedVersions:
                 continue
             if self._is_at_one_stimulus(name):  # nothing is known then, whatever margins say
                 continue
-            of_both = flips(
-                margins[self.versions[first]], margins[self.versions[second]], agent < 0, agent == self.agents[name]
-            )
+            both = margins[[self.versions[first], self.versions[second]]]
+            is_used = (agent < 0) | (agent == self.agents[name])
+            number_of_versions = (~np.isnan(both[:, is_used])).sum(axis=0)
+            if (number_of_versions == 1).any():  # verdicts on answers in one version alone vary by themselves
+                continue
+            of_both = flips(both[0], both[1], agent < 0, agent == self.agents[name])
             if of_both.number and not np.isnan(variance[at]):
                 part = of_both.fewness()
                 variance[at] = by_stimuli.variance[at] ** part * variance[at] ** (1 - part) * of_both.correction()

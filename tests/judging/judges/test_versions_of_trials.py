@@ -1,5 +1,6 @@
 """Trained judges on a set with versions: retrained on each, with the same folds, so that a change is one of answers."""
 
+import random
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -7,15 +8,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from drawn_judges import DrawnJudge
 
 from agents.errors import InputError
 from judging import judge
 from judging import trials as draw_trials
 from judging.judges.asking import ask_judges
-from judging.judges.trained import TrainedJudge, in_versions
+from judging.judges.features import Features
+from judging.judges.trained import TrainedJudge, TrainedSettings, in_versions
 from judging.scores.verdicts import open_verdicts, read_answers, read_verdicts
 from judging.statistics.verdict_table import as_drawn
 from judging.trial_sets.trial_set import read_trial_key
+from serving.cli import main
 from tests.judging.trial_sets.test_versions_of_trials import captions
 
 NUMBER = 40
@@ -112,6 +116,40 @@ def test_records_tell_how_far_a_margin_moves_with_each_fold(drawn: Path, tmp_pat
     table = read_verdicts(open_verdicts([tmp_path / "V"]))
     table = table[table["repeat_of"].isna()]
     assert {len(moves) for moves in table["moves"]} == {table["fold"].nunique()}
+
+
+def test_a_fold_that_drops_out_moves_nothing_and_the_others_keep_their_places() -> None:
+    """As where a version leaves a fold without answers that can be judged."""
+    chance = np.random.default_rng(0)
+    number = 80
+    trials = [{"id": str(at), "asked": "word_association", "shown": str(at // 2)} for at in range(number)]
+    truth = [("human", "machine")[at % 2] for at in range(number)]
+    empty = {"catch": False, "repeat_of": None, "version": "", "block": None}
+    keys = [{"truth": says, "agent": "a", **empty} for says in truth]
+    rows = chance.normal(size=(number, 2))
+    judged = DrawnJudge(TrainedSettings(seed=1), "drawn")
+    judged.models = []
+    whole = judged.judge_trials(trials, keys, {"": Features(rows, np.arange(number))})
+    kept = np.array([at for at in range(number) if whole[str(at)]["fold"] != 3])
+    part = judged.judge_trials(trials, keys, {"": Features(rows[kept], kept)})
+    assert {raw["fold"] for raw in part.values()} == set(range(10)) - {3}
+    for raw in part.values():
+        assert len(raw["moves"]) == 10
+        assert raw["moves"][3] == raw["moves"][raw["fold"]] == 0
+
+
+def test_sets_with_other_versions_are_scored_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    chance = random.Random(1)
+    of_people = [" ".join(chance.choices(["dog", "cat", "tree"], k=chance.randint(2, 6))) for _ in range(24)]
+    run = captions(tmp_path, of_people, [text.capitalize() + " here." for text in of_people])
+    for name, without in (("B", "case"), ("C", "length")):
+        draw_trials(run, tmp_path / name, seed=1, without=without)
+        judge(tmp_path / name, "cue-length", tmp_path / f"V{name}", here=True)
+    verdicts = [str(tmp_path / "VB"), str(tmp_path / "VC")]
+    assert main(["score", *verdicts, "--out", str(tmp_path / "S")]) == 0
+    capsys.readouterr()
+    assert main(["score", *verdicts, "--out", str(tmp_path / "M"), "--by", "moves"]) == 2
+    assert "the verdicts have no moves" in capsys.readouterr().err
 
 
 def test_repeats_have_the_verdict_on_what_they_repeat(drawn: Path, tmp_path: Path) -> None:

@@ -277,9 +277,9 @@ def test_answers_need_not_be_judged_in_all_versions() -> None:
     # No answer is judged in both versions, and so the errors are those of two independent detectabilities.
     table = table[is_hedging | is_case].assign(moves=None)
     apart = judged_versions(table)
-    change = apart.changes([("one", "case", "hedging")])
+    found = apart.changes([("one", "case", "hedging")])
     of_each = apart.changes([("one", "case", None), ("one", "hedging", None)])
-    assert change.variance[0] == pytest.approx(of_each.variance.sum(), rel=0.2)
+    assert found.variance[0] == pytest.approx(of_each.variance.sum(), rel=0.2)
 
 
 def test_of_an_agent_at_one_stimulus_no_judge_has_an_interval() -> None:

@@ -27,7 +27,7 @@ margins 7 to 8 % of intervals missed the change.
 **Why moves may add up to more than margins vary.** The covariance comes from how far a margin moves with single
 training answers, and the jackknife adds up the squares of such moves. Where moves depend on each other, as those of a
 classifier with a radial kernel on one feature do, this sum is more than the margin's variance (Efron and Stein 1981).
-With the variance at most, 9 to 10 % of tests of such a classifier were false alarms.
+If it was cut to that variance, 9 to 10 % of tests of such a classifier were false alarms.
 
 **Matched answers.** The formula takes answers for independent. In a block of matched answers the chance of one is made
 up for by others: lengths of people and machines are equal in each block. Then margins that hang on them have less in
